@@ -19,6 +19,11 @@ export function isSerializationFailure(error: unknown): boolean {
   return error instanceof DatabaseError && /^40(001|P01)$/.test(error.code ?? "");
 }
 
+/** Whether an earlier statement of the transaction has failed, and this one was not run. */
+export function isAfterFailure(error: unknown): boolean {
+  return error instanceof DatabaseError && error.code === "25P02";
+}
+
 /** Whether the connection itself failed, so that it cannot be used again. */
 export function isConnectionError(error: Error): boolean {
   if (error instanceof DatabaseError) return false;

@@ -1,6 +1,6 @@
 import { Client, type ClientConfig, type CustomTypesConfig } from "pg";
 import { Pool, type PoolClient, type QueryConfig, type QueryResultRow, types } from "pg";
-import { isSerializationFailure, isConnectionError } from "./database-errors.ts";
+import { isAfterFailure, isSerializationFailure, isConnectionError } from "./database-errors.ts";
 import { asError, messageOf } from "../../model/errors.ts";
 
 /** The values of a statement, by their names in it (`:name`), or by their numbers (`$1`). */
@@ -88,12 +88,18 @@ function begin(client: PoolClient): Transaction & { commit(): Promise<void> } {
   // The first statement throws its error.
   pendingBegin.catch(() => {});
   let isCommitted = false;
+  let firstError: unknown;
 
   async function query<Row extends QueryResultRow>(text: string, values?: Values) {
     const sentBegin = pendingBegin;
     pendingBegin = undefined;
-    const [{ rows }] = await Promise.all([client.query<Row>(prepared(text, values)), sentBegin]);
-    return rows;
+    try {
+      const [{ rows }] = await Promise.all([client.query<Row>(prepared(text, values)), sentBegin]);
+      return rows;
+    } catch (error) {
+      firstError ??= error;
+      throw isAfterFailure(error) ? firstError : error;
+    }
   }
 
   async function commit(): Promise<void> {

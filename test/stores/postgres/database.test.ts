@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, inject, onTestFinished, test } from "vitest";
 import { connectionConfig, createDatabase } from "../../../src/stores/postgres/database.ts";
 import { isConnectionLost } from "../../../src/stores/postgres/database-errors.ts";
 
@@ -18,6 +18,16 @@ test("a connection that the server ends as soon as it is ready only fails its tr
   const failure = await database.transaction((sql) => sql.query("SELECT 1")).catch((error: unknown) => error);
   expect(failure).toSatisfy((error) => error instanceof Error && isConnectionLost(error));
   expect(uncaught).toEqual([]);
+});
+
+test("statements that were sent after one that fails fail as it does, so that whoever waits for all gets the reason", async () => {
+  const database = createDatabase(connectionConfig(inject("postgresUrl")), () => {});
+  onTestFinished(database.close);
+  const sent = database.transaction(async (sql) => {
+    const ends = await Promise.allSettled([sql.query("SELECT 1 / 0"), sql.query("SELECT 1"), sql.query("SELECT 2")]);
+    return ends.map((end) => end.status === "rejected" && String(end.reason));
+  });
+  expect(new Set(await sent)).toEqual(new Set(["error: division by zero"]));
 });
 
 /** Starts a server that reports in one packet that a new connection is ready and that it is terminated. */
