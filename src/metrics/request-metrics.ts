@@ -48,24 +48,23 @@ export function createRequestMetrics(registry: Registry) {
  * about 30 µs.
  */
 export function createDurations({ name, help, buckets: bounds }: BucketDefinition) {
-  const texts = new Map<string, () => string>();
   const all = new Map<string, ReturnType<typeof create>>();
 
   function create(labels: string) {
     const counts = bounds.map(() => 0);
     let count = 0;
     let sum = 0;
-    texts.set(labels, () => {
-      if (count === 0) return "";
-      let below = 0;
-      const buckets = bounds.map((bound, i) => {
-        below += counts[i] ?? 0;
-        return `${name}_bucket{le="${bound}",${labels}} ${below}\n`;
-      });
-      const rest = `${name}_bucket{le="+Inf",${labels}} ${count}\n`;
-      return `${buckets.join("")}${rest}${name}_sum{${labels}} ${sum}\n${name}_count{${labels}} ${count}\n`;
-    });
     return {
+      text(): string {
+        if (count === 0) return "";
+        let below = 0;
+        const buckets = bounds.map((bound, i) => {
+          below += counts[i] ?? 0;
+          return `${name}_bucket{le="${bound}",${labels}} ${below}\n`;
+        });
+        const rest = `${name}_bucket{le="+Inf",${labels}} ${count}\n`;
+        return `${buckets.join("")}${rest}${name}_sum{${labels}} ${sum}\n${name}_count{${labels}} ${count}\n`;
+      },
       observe(seconds: number): void {
         count += 1;
         sum += seconds;
@@ -85,7 +84,7 @@ export function createDurations({ name, help, buckets: bounds }: BucketDefinitio
     },
     /** Returns all series that were observed, in the text format of Prometheus, version 0.0.4. */
     text: (): string =>
-      `# HELP ${name} ${help}\n# TYPE ${name} histogram\n${[...texts.values()].map((each) => each()).join("")}`,
+      `# HELP ${name} ${help}\n# TYPE ${name} histogram\n${[...all.values()].map((each) => each.text()).join("")}`,
   };
 }
 
