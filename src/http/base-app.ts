@@ -13,7 +13,7 @@ import { checkHosts } from "./server/hosts.ts";
 import { allowOrigins, earlyCorsHeaders, type Origins } from "./server/origins.ts";
 import { ignoreBodies } from "./server/json.ts";
 import { type AppObserver, logRequests, observeRequests, RequestLogs } from "./server/observe-requests.ts";
-import { dropLengthOf304 } from "./responses/empty.ts";
+import { correctLengthOfHead } from "./responses/empty.ts";
 import { createRequestIds, setEveryHeader } from "./responses/every-response.ts";
 import { Problem } from "./responses/problem.ts";
 import { createClientErrorHandler, createHttpServer } from "./server/server.ts";
@@ -88,7 +88,7 @@ export function createBaseApp(
   allowOrigins(app, allowedOrigins);
   checkHosts(app, allowedHosts, allowedOrigins);
   app.addHook("onRequest", refuseExpectations);
-  dropLengthOf304(app);
+  correctLengthOfHead(app);
   return app;
 }
 

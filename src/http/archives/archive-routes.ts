@@ -41,8 +41,7 @@ export const archiveRoutes: FastifyPluginAsyncTypebox<ArchiveRoutesOptions> = as
     throw new ServiceError("not_found", `no task of collection ${task.id} has a file`);
   }
 
-  app.head(path, { schema: { ...schema, hide: true } }, send);
-  app.get(path, { exposeHeadRoute: false, schema: getSchema }, send);
+  app.get(path, { schema: getSchema }, send);
 };
 
 interface ArchiveOptions {

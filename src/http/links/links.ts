@@ -133,8 +133,7 @@ export const linkRoutes: FastifyPluginAsyncTypebox<LinkRoutesOptions> = async (a
     return sendFile(request, reply, found);
   }
 
-  app.head(linkPath, { config, schema: { ...schema, hide: true } }, send);
-  app.get(linkPath, { exposeHeadRoute: false, config, schema: getSchema }, send);
+  app.get(linkPath, { config, schema: getSchema }, send);
   // What is nearly a link is none, with or without a key.
   app.all(`${linksPath}*`, { config, schema: { hide: true } }, async () => {
     throw deadLinkError();

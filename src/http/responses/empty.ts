@@ -22,16 +22,23 @@ export function redirectTo(path: string) {
 }
 
 /**
- * Removes the length from 304 responses to HEAD. Fastify's HEAD routes say 0, but it would have to be the length
- * of the 200 response (RFC 9110 §8.6). Call it before the routes.
+ * Corrects the length in responses to HEAD: Fastify's HEAD routes say 0 if nothing is sent. It is as the handler has stated, which is that of the
+ * 200 response to GET, and absent from a 304 (RFC 9110 §8.6). Call it before the routes.
  */
-export function dropLengthOf304(app: FastifyInstance): void {
+export function correctLengthOfHead(app: FastifyInstance): void {
+  const stated = new WeakMap<FastifyReply, ReturnType<FastifyReply["getHeader"]>>();
   app.addHook("onRoute", (route) => {
     if (route.method !== "HEAD") return;
     route.onSend = [
+      (_request, reply, payload, done) => {
+        stated.set(reply, reply.getHeader("content-length"));
+        done(null, payload);
+      },
       ...[route.onSend ?? []].flat(),
       (_request, reply, payload, done) => {
+        const length = stated.get(reply);
         if (reply.statusCode === 304) reply.removeHeader("content-length");
+        else if (length !== undefined) reply.header("content-length", length);
         done(null, payload);
       },
     ];

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
-import type { FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyRequest } from "fastify";
 import { ServiceError } from "../../model/errors.ts";
 import { markRemoved } from "../../runner/file-cleanup.ts";
 import type { ResultFile, Task, TaskFile } from "../../model/task.ts";
@@ -67,17 +67,12 @@ export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
   app,
   { store, files, library, sendFile },
 ) => {
-  const sendMedium = async (request: FileRequest, reply: FastifyReply) =>
-    sendFile(request, reply, mediumOf(await requireTask(store, request)));
-  const sendNamed = async (request: NamedFileRequest, reply: FastifyReply) =>
-    sendFile(request, reply, requireNamed(await requireTask(store, request), request.params.name));
-
-  // Fastify's own HEAD routes would read the whole file.
-  const hidden = { ...schema, hide: true };
-  app.head(mediumPath, { schema: hidden }, sendMedium);
-  app.get(mediumPath, { exposeHeadRoute: false, schema: mediumSchema }, sendMedium);
-  app.head(anyPath, { schema: { ...hidden, params: FileParams } }, sendNamed);
-  app.get(anyPath, { exposeHeadRoute: false, schema: anySchema }, sendNamed);
+  app.get(mediumPath, { schema: mediumSchema }, async (request, reply) =>
+    sendFile(request, reply, mediumOf(await requireTask(store, request))),
+  );
+  app.get(anyPath, { schema: anySchema }, async (request, reply) =>
+    sendFile(request, reply, requireNamed(await requireTask(store, request), request.params.name)),
+  );
 
   app.delete(mediumPath, { onRequest: requireAcceptJson, schema: deleteSchema }, async (request) => {
     const { id } = request.params;
@@ -106,7 +101,6 @@ export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
 };
 
 export type FileRequest = Pick<FastifyRequest, "caller" | "headers" | "log" | "method"> & { params: { id: string } };
-type NamedFileRequest = FileRequest & { params: { name: string } };
 
 /** Returns the medium of a task. @throws ServiceError as `assertHasFiles` */
 export function mediumOf(task: Task): StoredFile {

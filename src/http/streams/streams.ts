@@ -1,11 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
-import type { FastifyReply } from "fastify";
 import { requireTask } from "../access/ownership.ts";
 import { getFileSchema, media } from "../responses/send-file.ts";
 import { TaskParams } from "../routes/task.ts";
 import { rangeRule } from "./blind-range.ts";
 import type { TaskStore } from "../../stores/store.ts";
-import type { SendStream, StreamRequest } from "./task-stream.ts";
+import type { SendStream } from "./task-stream.ts";
 
 const path = "/tasks/:id/stream";
 
@@ -56,10 +55,7 @@ interface StreamRoutesOptions {
 
 /** The route of media that are being downloaded. */
 export const streamRoutes: FastifyPluginAsyncTypebox<StreamRoutesOptions> = async (app, { store, sendStream }) => {
-  const send = (request: StreamRequest & Parameters<typeof requireTask>[1], reply: FastifyReply) =>
-    sendStream(request, reply, { id: request.params.id, read: () => requireTask(store, request) });
-
-  // Fastify's own HEAD route would read the whole stream.
-  app.head(path, { schema: { ...schema, hide: true } }, send);
-  app.get(path, { exposeHeadRoute: false, schema: getSchema }, send);
+  app.get(path, { schema: getSchema }, (request, reply) =>
+    sendStream(request, reply, { id: request.params.id, read: () => requireTask(store, request) }),
+  );
 };
