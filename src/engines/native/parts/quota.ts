@@ -49,8 +49,8 @@ export class Quota {
   }
 
   /**
-   * Checks bytes about to be written after `pending` ones; `left` will follow, at most. The free space is checked for
-   * these together, up to 16 MiB, and again when so many have been written.
+   * Checks bytes about to be written after `pending` ones; `left` will follow, at most. The free space is checked for 16 MiB, or if
+   * there is less, for these together, and again when so many have been written.
    *
    * @throws as `reserve`
    */
@@ -58,9 +58,15 @@ export class Quota {
     this.#checkLimit(pending + bytes);
     this.#checked -= bytes;
     if (this.#checked >= 0) return;
-    const wanted = Math.min(bytes + left, bytesBetween);
-    this.#checked = wanted - bytes;
-    await this.#checkFreeSpace(wanted, isPartial);
+    this.#checked = bytesBetween - bytes;
+    try {
+      await this.#checkFreeSpace(bytesBetween, isPartial);
+    } catch (error) {
+      const needed = bytes + left;
+      if (needed >= bytesBetween) throw error;
+      this.#checked = left;
+      await this.#checkFreeSpace(needed, isPartial);
+    }
   }
 
   #checkLimit(more: number): void {
