@@ -7,6 +7,7 @@ import { measureLatency } from "./download/latency.ts";
 import { measureMemory } from "./download/memory.ts";
 import { createMediaMaker } from "./download/media.ts";
 import type { Bench } from "./download/part.ts";
+import type { MediaServer } from "./download/server.ts";
 import { measureProgressive, measureStream, measureThroughput } from "./download/speed.ts";
 import { measureReader } from "./download/reader.ts";
 import { measureService } from "./download/service-meanwhile.ts";
@@ -32,14 +33,15 @@ async function main(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "unreel-bench-download-"));
   const media = join(folder, "media");
   mkdirSync(media);
-  const server = forkChild<null, string>(new URL("download/server.ts", import.meta.url), {
+  const server = forkChild<null, MediaServer>(new URL("download/server.ts", import.meta.url), {
     args: [media],
   });
   console.log(`Node ${process.version}, ${availableParallelism()} cores; ${describeDisk(folder)}`);
   try {
-    const base = await server.ask(null);
+    const { base } = await server.ask(null);
+    const lastSentMs = async () => (await server.ask(null)).lastSentMs;
     const maker = createMediaMaker(media);
-    const bench: Bench = { base, maker, folder, rounds, largeBytes, isQuick: values.quick };
+    const bench: Bench = { base, lastSentMs, maker, folder, rounds, largeBytes, isQuick: values.quick };
     const targets: Target[] = [];
     for (const [name, part] of Object.entries(parts)) {
       if (values.only.includes(name)) targets.push(...(await part(bench)));

@@ -4,6 +4,8 @@ import type { MediaMaker } from "./media.ts";
 export interface Bench {
   /** URL of the media server. */
   base: string;
+  /** When it has sent the last byte so far, milliseconds since 1970. */
+  lastSentMs: () => Promise<number>;
   maker: MediaMaker;
   /** For output of other tools. */
   folder: string;

@@ -6,7 +6,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { answerParent } from "../child.ts";
 
 /**
- * A plain file server in a child process. A path may begin with `latency=50/`, the milliseconds that each
+ * A plain file server in a child process, which answers where it listens, and when it has sent the last byte so far. A path may begin with `latency=50/`, the milliseconds that each
  * request waits, and `rate=20000000/`, the bytes per second of each response.
  */
 const [folder = "."] = process.argv.slice(2);
@@ -15,7 +15,18 @@ const server = createServer((request, response) => {
 });
 server.listen(0, "127.0.0.1");
 
-answerParent(async () => `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+/** What the server says of itself. */
+export interface MediaServer {
+  base: string;
+  /** Milliseconds since 1970. */
+  lastSentMs: number;
+}
+
+let lastSentMs = 0;
+
+answerParent(async (): Promise<MediaServer> => {
+  return { base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, lastSentMs };
+});
 
 async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const asked = (request.url ?? "/").replace(/\?.*/, "").split("/").slice(1);
@@ -42,6 +53,9 @@ async function respond(request: IncomingMessage, response: ServerResponse): Prom
   });
   const bytes = createReadStream(path, { start, end: end - 1, highWaterMark: 1 << 20 });
   response.on("close", () => bytes.destroy());
+  response.on("finish", () => {
+    lastSentMs = performance.timeOrigin + performance.now();
+  });
   const rate = settings.get("rate");
   if (rate === undefined) return void bytes.pipe(response);
   for await (const chunk of bytes as AsyncIterable<Buffer>) {

@@ -2,7 +2,6 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import type { Task } from "../../src/model/task.ts";
 import { childrenOf, processorMsOfTree } from "../../test/process/child-processes.ts";
 import { openTaskClient, type TaskClient } from "../../test/process/download-client.ts";
 import { type ServiceProcess, startService } from "../../test/process/service.ts";
@@ -13,7 +12,7 @@ export interface BenchService extends AsyncDisposable {
   client: TaskClient;
   process: ServiceProcess["process"];
   /** Downloads the media of `page`, then deletes the task once `onTask` has resolved, which is called with its id. */
-  download(page: string, onTask?: (id: string) => Promise<void>): Promise<DownloadTimes>;
+  download(page: string, onTask?: (id: string) => Promise<void>): Promise<Download>;
   /** Processor time that the service and its downloads have used, seconds; NaN without /proc. */
   processorS(): number;
   /**
@@ -37,11 +36,10 @@ export interface Usage {
   workersMiB: number;
 }
 
-/** Seconds from POST. */
-export interface DownloadTimes {
-  /** Until all bytes were fetched. */
-  fetched: number;
-  /** Until the task had succeeded: file read back, hashed and flushed to the disk. */
+export interface Download {
+  /** When it began, milliseconds since 1970. */
+  startMs: number;
+  /** Seconds from POST until the task had succeeded: file read back, hashed and flushed to the disk. */
   kept: number;
 }
 
@@ -69,21 +67,17 @@ export async function openBenchService(env: Record<string, string> = {}): Promis
     client,
     process: service.process,
     async download(page, onTask = async () => {}) {
-      const startMs = performance.now();
+      const postedMs = performance.now();
       const { id } = await client.post(page);
       const watching = onTask(id);
-      const since = () => (performance.now() - startMs) / 1000;
-      const isFetched = ({ progress, state }: Task) => progress?.stage === "processing" || state === "succeeded";
-      await client.until(id, isFetched);
-      const fetched = since();
       const task = await client.ended(id);
-      const kept = since();
+      const kept = (performance.now() - postedMs) / 1000;
       if (task.state !== "succeeded") {
         throw new Error(`${page} ended as ${task.state}: ${task.error?.message}`);
       }
       await watching;
       await client.request("DELETE", id);
-      return { fetched, kept };
+      return { startMs: performance.timeOrigin + postedMs, kept };
     },
     peakMiB: () => memory(pid, "VmHWM") + memoryOfAll(childrenOf(pid), "VmHWM"),
     residentMiB: () => memory(pid, "VmRSS") + memoryOfAll(childrenOf(pid), "VmRSS"),
