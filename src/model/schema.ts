@@ -181,7 +181,7 @@ export function findLikely(name: string, known: readonly string[]): string | und
   return known.find((other) => isSame(wordsOf(other))) ?? known.find((other) => isPart(wordsOf(other).join("")));
 }
 
-/** What yt-dlp, MeTube and cobalt call an option of a task, in small letters without separators. */
+/** What yt-dlp, MeTube and cobalt call an option of a task, in lower case without separators. */
 const namesElsewhere: Readonly<Record<string, readonly string[]>> = {
   max_height: ["quality", "resolution", "videoquality"],
   audio_only: ["extractaudio", "audioformat", "downloadmode"],

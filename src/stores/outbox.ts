@@ -27,10 +27,10 @@ export interface Outbox {
    */
   postpone(message: OutboxMessage, given: Postponement): Promise<void>;
   /**
-   * Removes the oldest messages for the endpoint of a key while it has more than these, except those about a task one of
-   * which is claimed: at most `trimmedAtOnce`. Returns how many of which endpoint.
+   * Removes the oldest messages for an endpoint while it has more than these, except those about a task one of which is
+   * claimed: at most `trimmedAtOnce`. Returns how many.
    */
-  trim(limits: OutboxLimits): Promise<Trimmed[]>;
+  trim(endpoint: string, limits: OutboxLimits): Promise<number>;
   /** Counts the messages for all endpoints, those that are claimed or postponed included. */
   count(): Promise<OutboxCounts>;
 }
@@ -45,12 +45,6 @@ export interface OutboxLimits {
   messages: number;
   /** Of their bodies. */
   bytes: number;
-}
-
-/** What was removed. */
-export interface Trimmed {
-  endpoint: string;
-  messages: number;
 }
 
 export const trimmedAtOnce = 1_000;
@@ -86,12 +80,6 @@ export interface OutboxMessage {
 
 /** Stands for the endpoint that the service's settings name; no key can have this name. */
 export const serviceEndpoint = "*";
-
-/** Counts the messages that `Outbox.trim` has removed. */
-export function countTrimmed(removed: readonly Pick<OutboxMessage, "endpoint">[]): Trimmed[] {
-  const all = Map.groupBy(removed, ({ endpoint }) => endpoint);
-  return [...all].map(([endpoint, { length }]) => ({ endpoint, messages: length }));
-}
 
 /** A message before it is known who gets it. */
 export type NewMessage = Pick<OutboxMessage, "id" | "taskId" | "body"> & { owner: string | null };

@@ -43,6 +43,8 @@ export function createEndpoints({ keys, service, nowMs, random }: EndpointsOptio
       return states.size === 0;
     },
     find: (name: string) => states.get(name),
+    /** Those of keys. */
+    ofKeys: () => [...states].filter(([name]) => name !== serviceEndpoint),
     read,
     /** Reads the keys unless they were read a moment ago. */
     async refresh(): Promise<void> {

@@ -181,13 +181,15 @@ function createTrim({ outbox, endpoints, limits, nowMs, logger, observer }: Trim
   let dueMs = nowMs();
   return async () => {
     if (nowMs() < dueMs) return;
-    const trimmed = await outbox.trim(limits);
-    for (const { endpoint, messages } of trimmed) {
-      const about = { key: endpoint, host: endpoints.find(endpoint)?.host, messages, limits };
+    let isDone = true;
+    for (const [key, { host }] of endpoints.ofKeys()) {
+      const messages = await outbox.trim(key, limits);
+      isDone &&= messages < trimmedAtOnce;
+      if (messages === 0) continue;
+      const about = { key, host, messages, limits };
       logger.error(about, "the oldest webhook messages of a key dropped: too many wait for its receiver");
       for (let n = 0; n < messages; n += 1) observer?.onRemoved("dropped");
     }
-    const isDone = trimmed.reduce((sum, { messages }) => sum + messages, 0) < trimmedAtOnce;
     dueMs = nowMs() + (isDone ? trimIntervalMs : 1_000);
   };
 }

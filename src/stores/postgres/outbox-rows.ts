@@ -1,13 +1,11 @@
 import { randomUUID } from "node:crypto";
 import {
-  countTrimmed,
   type NewMessage,
   type Outbox,
   type OutboxCounts,
   type OutboxLimits,
   type OutboxMessage,
   serviceEndpoint,
-  type Trimmed,
   trimmedAtOnce,
 } from "../outbox.ts";
 import type { Database, Sql } from "./database.ts";
@@ -60,7 +58,7 @@ export function createOutboxRows(options: OutboxRowsOptions): OutboxRows {
         await database.query(releaseLine, { ...message, ...given, nowMs: nowMs() });
       }),
 
-    trim: (limits) => run(() => database.transaction((sql) => trim(sql, limits))),
+    trim: (endpoint, limits) => run(() => database.transaction((sql) => trim(sql, endpoint, limits))),
 
     count: () =>
       run(async () => {
@@ -70,26 +68,23 @@ export function createOutboxRows(options: OutboxRowsOptions): OutboxRows {
   };
 }
 
-async function trim(sql: Sql, limits: OutboxLimits): Promise<Trimmed[]> {
-  const excess = await sql.query<{ line: number; seq: number }>(excessMessages, {
-    ...limits,
-    except: serviceEndpoint,
-    limit: trimmedAtOnce,
-  });
-  if (excess.length === 0) return [];
+async function trim(sql: Sql, endpoint: string, limits: OutboxLimits): Promise<number> {
+  const values = { endpoint, ...limits, limit: trimmedAtOnce };
+  const excess = await sql.query<{ line: number; seq: number }>(excessMessages, values);
+  if (excess.length === 0) return 0;
   const held = await sql.query<{ line: number }>(lockUnclaimed, { lines: excess.map(({ line }) => line) });
   const lines = held.map(({ line }) => line);
   const seqs = excess.map(({ seq }) => seq);
-  const removed = await sql.query<{ endpoint: string }>(removeMessages, { lines, seqs });
+  const removed = await sql.query<{ seq: number }>(removeMessages, { lines, seqs });
   await sql.query(removeEmptyLines, { lines });
-  return countTrimmed(removed);
+  return removed.length;
 }
 
 const excessMessages = `
   SELECT line, seq FROM (
     SELECT line, seq, lease, row_number() OVER newest AS place, sum(octet_length(body)) OVER newest AS bytes
-    FROM unreel.outbox_lines JOIN unreel.outbox_messages USING (line) WHERE endpoint <> :except
-    WINDOW newest AS (PARTITION BY endpoint ORDER BY seq DESC)
+    FROM unreel.outbox_lines JOIN unreel.outbox_messages USING (line) WHERE endpoint = :endpoint
+    WINDOW newest AS (ORDER BY seq DESC)
   ) AS message WHERE (place > :messages OR bytes > :bytes) AND lease IS NULL ORDER BY seq LIMIT :limit`;
 
 /** In the order of `lockLines`. */
@@ -98,9 +93,9 @@ const lockUnclaimed = `
   ORDER BY endpoint, task FOR UPDATE`;
 
 const removeMessages = `
-  DELETE FROM unreel.outbox_messages AS message USING unreel.outbox_lines AS held
-  WHERE held.line = message.line AND held.line = ANY(:lines::bigint[]) AND seq = ANY(:seqs::bigint[])
-  RETURNING endpoint`;
+  DELETE FROM unreel.outbox_messages
+  WHERE line = ANY(:lines::bigint[]) AND seq = ANY(:seqs::bigint[])
+  RETURNING seq`;
 
 /** Unix milliseconds; null: the clock of the database. */
 const now = "coalesce(:nowMs::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)";

@@ -1,13 +1,11 @@
 import { randomUUID } from "node:crypto";
 import {
-  countTrimmed,
   type NewMessage,
   type Outbox,
   type OutboxCounts,
   type OutboxLimits,
   type OutboxMessage,
   serviceEndpoint,
-  type Trimmed,
   trimmedAtOnce,
 } from "../outbox.ts";
 import type { Statements } from "./statements.ts";
@@ -27,7 +25,7 @@ interface MessageRow extends Pick<OutboxMessage, "id" | "body"> {
   createdAtMs: number;
 }
 
-interface ExcessRow extends Pick<OutboxMessage, "endpoint"> {
+interface ExcessRow {
   line: number;
   seq: number;
 }
@@ -95,7 +93,7 @@ export function createOutboxTable(
         if (line !== undefined) sql.releaseLine.run(steadyMs() + delayMs, refusals, line);
       }),
 
-    trim: (limits) => write(() => trim(sql, limits)),
+    trim: (endpoint, limits) => write(() => trim(sql, endpoint, limits)),
 
     count: () => read(() => countMessages(sql, steadyMs())),
   };
@@ -123,14 +121,14 @@ function claimLine(
   return { id, endpoint, taskId, body, refusals, ageMs: nowMs - createdAtMs, lease };
 }
 
-function trim(sql: Statements, { messages, bytes }: OutboxLimits): Trimmed[] {
-  const excess = sql.excessMessages.all(serviceEndpoint, messages, bytes, trimmedAtOnce);
+function trim(sql: Statements, endpoint: string, { messages, bytes }: OutboxLimits): number {
+  const excess = sql.excessMessages.all(endpoint, messages, bytes, trimmedAtOnce);
   const rows = excess as unknown as ExcessRow[];
   for (const { line, seq } of rows) {
     sql.removeMessage.run(seq);
     sql.removeEmptyLine.run(line, line);
   }
-  return countTrimmed(rows);
+  return rows.length;
 }
 
 function countMessages(sql: Statements, nowMs: number): OutboxCounts {

@@ -167,10 +167,10 @@ export const statements = {
     WHERE line = ? ORDER BY seq LIMIT 1`,
   removeFirstMessage: `DELETE FROM outbox_messages
     WHERE seq = (SELECT min(seq) FROM outbox_messages WHERE line = ?)`,
-  excessMessages: `SELECT endpoint, line, seq FROM (
-      SELECT endpoint, line, seq, lease, row_number() OVER newest AS place, sum(octet_length(body)) OVER newest AS bytes
-      FROM outbox_lines JOIN outbox_messages USING (line) WHERE endpoint <> ?
-      WINDOW newest AS (PARTITION BY endpoint ORDER BY seq DESC)
+  excessMessages: `SELECT line, seq FROM (
+      SELECT line, seq, lease, row_number() OVER newest AS place, sum(octet_length(body)) OVER newest AS bytes
+      FROM outbox_lines JOIN outbox_messages USING (line) WHERE endpoint = ?
+      WINDOW newest AS (ORDER BY seq DESC)
     ) WHERE (place > ? OR bytes > ?) AND lease IS NULL ORDER BY seq LIMIT ?`,
   removeMessage: "DELETE FROM outbox_messages WHERE seq = ?",
   countMessages: `SELECT count(*) AS messages,

@@ -49,7 +49,7 @@ export async function openClockedStore(options: ClockedStoreOptions): Promise<Ta
       claim: (query) => onTime(store.outbox.claim, query),
       remove: (message) => onTime(store.outbox.remove, message),
       postpone: (message, given) => onTime(store.outbox.postpone, message, given),
-      trim: (limits) => onTime(store.outbox.trim, limits),
+      trim: (endpoint, limits) => onTime(store.outbox.trim, endpoint, limits),
       count: () => onTime(store.outbox.count),
     },
     create: (task, idempotency) => onTime(store.create, task, idempotency),
