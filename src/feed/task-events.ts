@@ -9,6 +9,8 @@ export interface TaskEvent {
   state: State | undefined;
   /** Whether the task's recording is to end with what there is. */
   isFinishRequested: boolean;
+  /** Whether the task has failed with an error that may pass (`retryable`). */
+  isRetryable: boolean;
   /** As in the task; null: it has none. */
   owner: string | null;
   /**
@@ -119,16 +121,17 @@ export function createTaskEvents(options: TaskEventsOptions = {}): TaskEventPubl
 
 /** The event of a task that was created or changed. */
 export function changeEvent(
-  { id: taskId, state, owner, finish_requested: isFinishRequested = false }: Task,
+  { id: taskId, state, owner, error, finish_requested: isFinishRequested = false }: Task,
   json: string,
 ): TaskEvent {
-  return { type: "task", taskId, state, isFinishRequested, owner: owner ?? null, json };
+  const isRetryable = state === "failed" && error?.retryable === true;
+  return { type: "task", taskId, state, isFinishRequested, isRetryable, owner: owner ?? null, json };
 }
 
 /** The event of a task that was deleted. */
 export function deletedEvent(id: string, owner: string | null): TaskEvent {
   const json = JSON.stringify({ id });
-  return { type: "deleted", taskId: id, state: undefined, isFinishRequested: false, owner, json };
+  return { type: "deleted", taskId: id, state: undefined, isFinishRequested: false, isRetryable: false, owner, json };
 }
 
 /** An object, so that one listener can subscribe twice. */

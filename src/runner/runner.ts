@@ -95,10 +95,9 @@ export function createRunner(options: RunnerOptions): Runner {
   };
 }
 
-/** Whether there may be a partial download of the task. In texts of a record the quotes are escaped. */
-function mayResume({ type, state, json }: TaskEvent): boolean {
-  if (state === "failed") return !json.includes('"retryable":false');
-  return type !== "deleted" && isActive(state);
+/** Whether there may be a partial download of the task. */
+function mayResume({ state, isRetryable }: TaskEvent): boolean {
+  return isRetryable || (state !== undefined && isActive(state));
 }
 
 /** Asks the store, which knows what holds for a run: the event may be older than it. */

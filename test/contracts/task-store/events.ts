@@ -36,6 +36,21 @@ export function describeEvents(open: OpenStore): void {
       ]);
     });
 
+    test("whether a task has failed with an error that may pass", async () => {
+      const { store, add, claim } = await openStoreHarness(open);
+      const { take } = collectEvents(store);
+      for (const retryable of [true, false]) {
+        const { id } = await add();
+        await claim();
+        await store.update(id, {
+          state: "failed",
+          error: { code: "upstream_timeout", message: "it took long", retryable },
+        });
+      }
+      const events = await take(6);
+      expect(events.map(({ isRetryable }) => isRetryable)).toEqual([false, false, true, false, false, false]);
+    });
+
     test("the new `info` of a task that runs again", async () => {
       const { store, add, claim } = await openStoreHarness(open);
       const { take } = collectEvents(store);

@@ -48,7 +48,8 @@ export async function openEventFeed(options: EventFeedOptions): Promise<EventFee
     newest = number;
     const state = type === "task" ? stateOf(json) : undefined;
     const isFinishRequested = state === "running" && json.includes(finishRequest);
-    events.publish({ type, taskId, state, isFinishRequested, owner, json }, newest);
+    const isRetryable = state === "failed" && json.includes(retryableError);
+    events.publish({ type, taskId, state, isFinishRequested, isRetryable, owner, json }, newest);
   }
 
   past.forEach(publish);
@@ -106,8 +107,9 @@ function stateOf(json: string): State | undefined {
   return states.find((state) => state === found);
 }
 
-/** As it is written in the JSON of a task. */
+/** As they are written in the JSON of a task. */
 const finishRequest = `"finish_requested":true`;
+const retryableError = `"retryable":true`;
 
 /** Events that are read at a time, and the bytes of JSON after which no more are. */
 const pageSize = 200;
