@@ -144,12 +144,28 @@ export interface Demuxer {
    */
   firstTime(segment: Uint8Array): number | null | undefined;
   /**
-   * Only of MP4: reads a segment or file of any size; each step reads a bounded part of it.
-   * @param within Where the samples are that it has, in order and apart from each other; default: all that its index lists.
+   * Only of MP4: reads a segment or file of any size; each step reads a bounded part of it. Yields after each, and before it reads what a
+   * growing file may lack so far: how many bytes of that it needs.
    */
-  readFile?(path: string, timing: SegmentTiming, within?: readonly ByteSpan[]): Generator<undefined, void>;
+  readFile?(file: MediaFile, timing: SegmentTiming): Generator<number | undefined, void>;
   /** Writes what is held back (the last access units). */
   flush(): void;
+}
+
+/** A file that a demuxer reads itself. */
+export interface MediaFile {
+  path: string;
+  /** Where the samples are that it has, in order and apart from each other; default: all that its index lists. */
+  within?: readonly ByteSpan[] | undefined;
+  /** It has its index, and is being written at its end; default: it is complete. */
+  growth?: FileGrowth;
+}
+
+export interface FileGrowth {
+  /** How many bytes the file will have. */
+  totalBytes: number;
+  /** Resolves once it has so many. Rejects if it never will. */
+  until(bytes: number): Promise<void>;
 }
 
 /** Bytes of a file from `start` to before `end`. */

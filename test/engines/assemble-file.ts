@@ -35,7 +35,7 @@ export function assembleFile(options: AssembledOf): ReturnType<typeof assemble> 
   const plan = { sources, isPassthrough: false, identity: "" } as unknown as Plan;
   const fetcher = {
     openStream: ({ name, from }: { name: "main"; from: string }) => Promise.resolve(openFileStream(name, from)),
-    fetchFile: () => Promise.resolve({ path, size: 0 }),
+    fetchFile: () => ({ path, complete: Promise.resolve({ path, size: 0 }), openMp4: () => Promise.resolve(null) }),
     fetchPart: () => Promise.resolve(null),
     dropPart: () => Promise.resolve(),
   };

@@ -22,20 +22,30 @@ export async function startHeldSite({ resources }: MediaFixture): Promise<HeldSi
 }
 
 /** Holds back all but the first bytes of a file. */
-export async function startHalfSite(
+export function startHalfSite(
   { resources, entry }: Pick<MediaFixture, "resources" | "entry">,
   half: number,
 ): Promise<HeldSite> {
+  return startHalvesSite(resources, new Map([[entry, half]]));
+}
+
+/** Holds back all but the first bytes, so many, of each of these files. */
+export async function startHalvesSite(
+  resources: MediaFixture["resources"],
+  halves: ReadonlyMap<string, number>,
+): Promise<HeldSite> {
   const site = await startSite(new Map(resources));
-  const { type, body } = resources.get(entry)!;
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
-  site.answer(entry, async (response, serve, { headers }) => {
-    // What reads the page, too, asks for its first bytes alone.
-    if (headers.range !== undefined) return serve();
-    response.writeHead(200, { "content-type": type, "content-length": body.length, "accept-ranges": "bytes" });
-    response.write(body.subarray(0, half));
-    await released;
-    response.end(body.subarray(half));
-  });
+  for (const [path, half] of halves) {
+    const { type, body } = resources.get(path)!;
+    site.answer(path, async (response, serve, { headers }) => {
+      // What reads the page, too, asks for its first bytes alone.
+      if (headers.range !== undefined) return serve();
+      response.writeHead(200, { "content-type": type, "content-length": body.length, "accept-ranges": "bytes" });
+      response.write(body.subarray(0, half));
+      await released;
+      response.end(body.subarray(half));
+    });
+  }
   return { site, release };
 }

@@ -23,7 +23,7 @@ describe.skipIf(!hasFfmpeg)("an MP4 with additions", () => {
     const path = media.path("made.mp4");
     const writer = openMp4Writer({ path, expectedS: 4 });
     const demuxer = createMp4Demuxer({ sink: writer, timelines: createTimelines(), kinds });
-    for (const _ of demuxer.readFile(media.path("source.mp4"), start));
+    for (const _ of demuxer.readFile({ path: media.path("source.mp4") }, start));
     demuxer.flush();
     writer.finish(given);
     return path;

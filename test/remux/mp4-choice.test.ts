@@ -37,7 +37,7 @@ function write(...disabled: readonly number[]): Buffer {
 function read(): number[] {
   const recorder = createRecorder();
   const demuxer = createMp4Demuxer({ sink: recorder, timelines: createTimelines(), kinds: ["video", "audio"] });
-  for (const _ of demuxer.readFile(path, start));
+  for (const _ of demuxer.readFile({ path }, start));
   return recorder.track("audio").samples.map(({ data }) => data.length);
 }
 
@@ -90,10 +90,10 @@ it("further video tracks of an MP4 are counted, but not those with the pictures 
   const left: number[] = [];
   const onTracks = ({ left: { video } }: FoundTracks) => void left.push(video);
   const options = { sink: createRecorder(), timelines: createTimelines(), kinds: ["video"] as const, onTracks };
-  for (const _ of createMp4Demuxer(options).readFile(path, start));
+  for (const _ of createMp4Demuxer(options).readFile({ path }, start));
   // The first track refers to the third one.
   bytes.set(box("tref", box("chap", u32(3))), bytes.indexOf("udta") - 4);
   writeFileSync(path, bytes);
-  for (const _ of createMp4Demuxer(options).readFile(path, start));
+  for (const _ of createMp4Demuxer(options).readFile({ path }, start));
   expect(left).toEqual([2, 1]);
 });

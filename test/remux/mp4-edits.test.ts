@@ -71,7 +71,7 @@ function formatsIn(file: string): TrackFormat[] {
   const sink = { setFormat: (format: TrackFormat) => formats.push(format) - 1, write: () => {} };
   const options = { sink, timelines: createTimelines(), kinds: ["video", "audio"] as const };
   const demuxer = createMp4Demuxer(options);
-  for (const _ of demuxer.readFile(file, start));
+  for (const _ of demuxer.readFile({ path: file }, start));
   return formats;
 }
 

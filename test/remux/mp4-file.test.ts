@@ -58,7 +58,7 @@ describe("an MP4 file", () => {
     writeFile(sizes);
     const { tracks, demuxer } = openReader();
     const counts = [];
-    for (const _ of demuxer.readFile(path, start)) counts.push(tracks[0]!.length);
+    for (const _ of demuxer.readFile({ path }, start)) counts.push(tracks[0]!.length);
     expect(counts).toEqual([1, 3, 4, 6]);
     const wrong = tracks[0]!.filter(({ data }, i) => !data.equals(fillPattern(sizes[i]!, i)));
     expect(wrong).toEqual([]);
@@ -114,7 +114,7 @@ describe("an MP4 file", () => {
     writeFile(Array.from({ length: 10_000 }, () => 10));
     const { tracks, demuxer } = openReader();
     const counts = [];
-    for (const _ of demuxer.readFile(path, start)) counts.push(tracks[0]!.length);
+    for (const _ of demuxer.readFile({ path }, start)) counts.push(tracks[0]!.length);
     expect(counts).toEqual([4096, 8192, 10_000]);
   });
 
@@ -128,7 +128,7 @@ describe("an MP4 file", () => {
       write: (track: number, { data }: Sample) => void order.push(`${kinds[track]} ${data.length}`),
     };
     const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds });
-    for (const _ of demuxer.readFile(path, start));
+    for (const _ of demuxer.readFile({ path }, start));
     const pairs = [10, 20, 30].flatMap((size) => [`video ${size}`, "audio 10"]);
     expect(order).toEqual(pairs);
   });
@@ -136,7 +136,7 @@ describe("an MP4 file", () => {
   it("has only the samples of the wanted kinds read", () => {
     writeFile([9 << 20], sampleAt(0, 10));
     const { tracks, demuxer } = openReader(["audio"]);
-    for (const _ of demuxer.readFile(path, start));
+    for (const _ of demuxer.readFile({ path }, start));
     expect(tracks).toMatchObject([[{ data: fillPattern(10, 0) }]]);
   });
 
@@ -153,7 +153,7 @@ describe("an MP4 file", () => {
     let samples = 0;
     const sink = { setFormat: () => 0, write: () => void samples++ };
     const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds: ["video"] });
-    for (const _ of demuxer.readFile(path, start));
+    for (const _ of demuxer.readFile({ path }, start));
     expect(samples).toBe(count);
   });
 
@@ -165,7 +165,7 @@ describe("an MP4 file", () => {
     demuxer.read(index, start);
     writeFileSync(path, Buffer.concat(fragments));
     const counts = [];
-    for (const _ of demuxer.readFile(path, start)) counts.push(tracks[0]!.length);
+    for (const _ of demuxer.readFile({ path }, start)) counts.push(tracks[0]!.length);
     expect(counts).toEqual([1, 2, 3]);
     expect(tracks[0]!.map(({ dts }) => dts)).toEqual([0, 1000, 2000]);
   });

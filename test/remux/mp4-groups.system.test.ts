@@ -15,7 +15,7 @@ function remux(source: Buffer, path: string): void {
   writeFileSync(`${path}.source`, source);
   const sink = openMp4Writer({ path, expectedS: null });
   const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds: ["video", "audio"] });
-  Array.from(demuxer.readFile(`${path}.source`, { timeline: 0, offsetS: null }));
+  Array.from(demuxer.readFile({ path: `${path}.source` }, { timeline: 0, offsetS: null }));
   sink.finish();
 }
 

@@ -82,7 +82,7 @@ function outcome(segments: Iterable<Uint8Array | string>, kinds: readonly TrackK
   try {
     for (const segment of segments) {
       if (typeof segment !== "string") demuxer.read(segment, start);
-      else for (const _ of demuxer.readFile(segment, start));
+      else for (const _ of demuxer.readFile({ path: segment }, start));
     }
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;

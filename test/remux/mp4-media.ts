@@ -101,7 +101,7 @@ export function remux(sources: readonly Source[], path: string, expectedS: numbe
     let i = 0;
     for (const segment of segments) {
       if (typeof segment !== "string") demuxer.read(segment, timing(i));
-      else for (const _ of demuxer.readFile(segment, timing(i)));
+      else for (const _ of demuxer.readFile({ path: segment }, timing(i)));
       i++;
     }
     demuxer.flush();

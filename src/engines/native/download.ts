@@ -12,7 +12,7 @@ import { isWholeFile, mustMarkEnd } from "./inspect/whole-file.ts";
 import { openEndCheck } from "./list-ends.ts";
 import { fetchAdditions } from "./output/additions.ts";
 import { assemble } from "./output/assemble.ts";
-import type { Assembled, FileWork } from "./output/assemble-media.ts";
+import type { Assembled, FileWork } from "./output/assemble-streams.ts";
 import { findFileWarnings } from "./output/file-warnings.ts";
 import { createGradualFlush } from "./parts/disk-writes.ts";
 import { createAudioChoice } from "../../remux/audio-choice.ts";

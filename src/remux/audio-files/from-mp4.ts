@@ -20,7 +20,7 @@ export function* extractFromMp4(path: string, openAudio: OpenAudioFile, isCut: b
   let left = 0;
   const onTracks = (found: FoundTracks) => void (left = found.left.audio);
   const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds: ["video", "audio"], onTracks });
-  for (const _ of demuxer.readFile(path, { timeline: 0, offsetS: null })) {
+  for (const _ of demuxer.readFile({ path }, { timeline: 0, offsetS: null })) {
     if (left > 0 || !sink.isWanted()) return false;
     yield;
   }

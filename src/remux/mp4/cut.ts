@@ -84,7 +84,8 @@ export async function cutMp4(options: CutOptions): Promise<Cut | null> {
   const writer = openMp4Writer({ path: target, expectedS: durationS, maxBytes, additionBytes });
   try {
     const write = createTrackSink(writer, plan.tracks, language);
-    for (const { bytes, samples } of readWindows(file, samplesOf(plan))) {
+    for (const window of readWindows(file, samplesOf(plan))) {
+      const { bytes, samples } = window.read();
       for (const sample of samples) write(bytes, sample);
       await writer.drain();
       options.onWritten(target, writer.size);

@@ -1,7 +1,8 @@
 import { type Cue, moveCue } from "../../remux/additions.ts";
 import { type Box, boxesIn, damagedError, findChild, firstBox, getChild } from "../../remux/mp4/boxes.ts";
 import { fileBoxes, readFully, readRange } from "../../remux/mp4/read/file-boxes.ts";
-import { type FragmentTrack, readFileFragments } from "../../remux/mp4/read/fragment.ts";
+import type { FragmentTrack } from "../../remux/mp4/read/fragment.ts";
+import { readFileFragments } from "../../remux/mp4/read/listed-samples.ts";
 import {
   chapterTrackIds,
   readEdits,

@@ -1,7 +1,8 @@
 import { firstBox } from "../../../remux/mp4/boxes.ts";
 import { nalLengthBytes } from "../../../remux/mp4/joins.ts";
 import { completeFileBoxes, readRange } from "../../../remux/mp4/read/file-boxes.ts";
-import { type FragmentContext, readFileFragments } from "../../../remux/mp4/read/fragment.ts";
+import type { FragmentContext } from "../../../remux/mp4/read/fragment.ts";
+import { readFileFragments } from "../../../remux/mp4/read/listed-samples.ts";
 import { createBudget, maxFileSamples } from "../../../remux/mp4/read/indexed-sample.ts";
 import { type InitTrack, readAllTracks } from "../../../remux/mp4/read/init.ts";
 import { readSamplePlaces, type SamplePlaces } from "../../../remux/mp4/read/sample-tables.ts";

@@ -18,6 +18,7 @@ export class FileAnnouncement {
   readonly #isWanted: (type: FileType) => boolean;
   #total: number | null = null;
   #isDecided = false;
+  #isOpen = false;
   #nextBytes = 0;
 
   /** @param isWanted Whether a file of that type is wanted as it is: of others, only a part becomes the result. */
@@ -48,7 +49,8 @@ export class FileAnnouncement {
   end(path: string): void {
     this.#nextBytes = 0;
     this.onBytes(path);
-    this.#journal.end();
+    // Others may have opened it for what becomes of the file.
+    if (this.#isOpen) this.#journal.end();
   }
 
   #announce(path: string): void {
@@ -59,6 +61,7 @@ export class FileAnnouncement {
     this.#isDecided = type !== undefined;
     if (!type || !this.#isWanted(type)) return;
     const bytes = this.#total === null ? {} : { bytes: this.#total };
+    this.#isOpen = true;
     this.#journal.open({ ...type, ...bytes, file: join(basename(dirname(path)), basename(path)) }, true);
   }
 }
@@ -90,6 +93,12 @@ function readHead(head: Buffer): FileType | null | undefined {
   if (vcodec === null) return undefined;
   const isQuickTime = container === "mp4" && head.toString("latin1", 8, 12) === "qt  ";
   return fileType(isQuickTime ? "mov" : container === "matroska" ? "mkv" : container, vcodec !== "none");
+}
+
+/** Whether the first bytes of a file show that it has video, and not only a picture. @throws the file system's own errors */
+export function showsVideo(path: string): boolean {
+  const header = readFileHeader(readFileStart(path, Buffer.allocUnsafe(maxHeadBytes)));
+  return /^(?:avc|hvc|hev|dv|av01|vp0)/.test(header?.vcodec ?? "");
 }
 
 /** Whether the media data of an MP4 come before its index. */

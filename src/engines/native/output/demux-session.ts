@@ -212,7 +212,10 @@ async function* demux(
       demuxer.read(media, timing);
       yield;
     } else if (demuxer.readFile !== undefined) {
-      yield* demuxer.readFile(media.path, timing, media.within);
+      for (const neededBytes of demuxer.readFile(media, timing)) {
+        if (neededBytes === undefined) yield;
+        else await media.growth?.until(neededBytes);
+      }
     } else {
       throw new ServiceError("upstream_invalid", `the segments of the ${name} stream are in different containers`);
     }

@@ -36,7 +36,7 @@ export interface RemuxOptions {
   signal: AbortSignal;
 }
 
-type RemuxedStream = SourceStream & Pick<Source, "role">;
+export type RemuxedStream = SourceStream & Pick<Source, "role">;
 
 /** Additions that are being fetched while the media are. */
 export interface PendingAdditions {

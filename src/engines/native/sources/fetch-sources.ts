@@ -13,10 +13,17 @@ import {
   type PartialMediaOptions,
 } from "../partial/partial-file.ts";
 import { FetchStats } from "./fetch-stats.ts";
+import { type FileObserver, GrowingFile } from "../partial/growing-file.ts";
 import { Restarts } from "./live-dates.ts";
 import { type FileSource, fileUrlOf, isLiveSource, type Source, type SourceName } from "./plan.ts";
 import type { ProgressTracker } from "./progress-tracker.ts";
-import { openFileStream, openPartStream, openSegmentStream, type SourceStream } from "./source-stream.ts";
+import {
+  openFileStream,
+  openGrowingStream,
+  openPartStream,
+  openSegmentStream,
+  type SourceStream,
+} from "./source-stream.ts";
 import { fetchMatroskaPart } from "../partial/fetch-matroska-part.ts";
 import { fetchMp4Part } from "../partial/fetch-mp4-part.ts";
 
@@ -31,39 +38,41 @@ interface SourceFetcherDeps extends SegmentDeps {
   needsTexts: boolean;
 }
 
-interface FileObserver {
-  /** How many bytes the file will have; `null`: unknown. Must not throw. */
-  onTotal(bytes: number | null): void;
-  /** The file at `path` has grown. Must not throw. */
-  onBytes(path: string): void;
-  end(path: string): void;
-}
-
 /** Fetches sources into the part store. Throws ServiceErrors of the store and the client. */
 export class SourceFetcher {
   /** Of each source whose segments are fetched. */
   readonly stats = new Map<SourceName, FetchStats>();
   readonly #deps: SourceFetcherDeps;
   readonly #restarts = new Restarts();
+  readonly #files = new Map<SourceName, GrowingFile>();
 
   constructor(deps: SourceFetcherDeps) {
     this.#deps = deps;
   }
 
-  /** Fetches a progressive file; `observer` is called while it grows, and when it is there. */
-  async fetchFile(source: FileSource, observer?: FileObserver): Promise<FetchedPart> {
+  /** Starts to fetch a progressive file, of which `observer` is told; returns it as it is if that has been started. */
+  fetchFile(source: FileSource, observer?: FileObserver): GrowingFile {
     const { name, mirrors, format } = source;
+    const { parts, readOwn } = this.#deps;
+    const known = this.#files.get(name);
+    if (known !== undefined) return known;
     const part = { name, range: null, chunkBytes: format.http_chunk_size };
-    const hooks = observer && {
-      onTotal: (bytes: number | null) => observer.onTotal(bytes),
-      onBytes: () => observer.onBytes(this.#deps.parts.pathOf(name)),
-    };
-    const fetched = await new Mirrors(source.url, mirrors).fetch((url) =>
-      this.#fetchPart(source, { ...part, url }, hooks),
+    const file = new GrowingFile(
+      parts.pathOf(name),
+      async (hooks) => {
+        const fetched = await new Mirrors(source.url, mirrors).fetch((url) =>
+          this.#fetchPart(source, { ...part, url }, hooks),
+        );
+        observer?.end(fetched.path);
+        await readOwn(name, [fetched.path]);
+        return fetched;
+      },
+      observer,
     );
-    observer?.end(fetched.path);
-    await this.#deps.readOwn(name, [fetched.path]);
-    return fetched;
+    this.#files.set(name, file);
+    // Then it may be fetched again.
+    file.complete.catch(() => this.#files.delete(name));
+    return file;
   }
 
   /** Fetches what ranges need of a source that is one file into another at `path`, as `fetchPartialMedia`; `null`: it is not. */
@@ -95,11 +104,19 @@ export class SourceFetcher {
     await this.#deps.parts.remove(`${name}-at-`);
   }
 
-  /** Starts to fetch; resolves once the container is known. */
-  async openStream(source: Source): Promise<SourceStream> {
+  /**
+   * Starts to fetch; resolves once the container is known.
+   *
+   * @param mayGrow A file that can be read while it is fetched need not be complete.
+   */
+  async openStream(source: Source, mayGrow: boolean): Promise<SourceStream> {
     const { name, format: label } = source;
     if (source.part !== null) return openPartStream(source, source.part);
-    if (source.kind === "file") return openFileStream(name, (await this.fetchFile(source)).path, label);
+    if (source.kind === "file") {
+      const file = this.fetchFile(source);
+      if (mayGrow) return openGrowingStream(name, file, label);
+      return openFileStream(name, (await file.complete).path, label);
+    }
     const stats = new FetchStats();
     stats.isLive = isLiveSource(source);
     this.stats.set(name, stats);

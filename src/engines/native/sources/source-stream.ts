@@ -1,12 +1,13 @@
 import { hash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
-import type { ByteSpan, SegmentTiming } from "../../../remux/samples.ts";
+import type { MediaFile, SegmentTiming } from "../../../remux/samples.ts";
 import type { AudioLabel, TrackDetails } from "../../../remux/track-details.ts";
 import { type Container, sniffContainer, sniffFile } from "../../../remux/sniff.ts";
 import { decrypt } from "./encryption.ts";
 import type { AbsentSegment, FetchedSegment } from "./fetch-segments.ts";
 import type { FetchStats } from "./fetch-stats.ts";
+import { type GrowingFile, type GrowingMp4, readGrowingFragments } from "../partial/growing-file.ts";
 import { openFile, readFileStart } from "../../../remux/open-file.ts";
 import { readMp3Details } from "../../../remux/packed-audio/mp3-table.ts";
 import type { PartialChunk, PartialMedia } from "../partial/partial-file.ts";
@@ -22,14 +23,16 @@ export interface SourceStream {
   /** The file that contains all of it; `null`: it comes in segments. */
   path: string | null;
   chunks: AsyncIterator<MediaChunk | AbsentSegment, unknown>;
+  /** Resolves once the file is complete; absent: it is. */
+  complete?: Promise<unknown>;
   /** What else is known of the tracks of an MP4 that this program has converted from another container, or of an MP3 file. */
   details?: readonly TrackDetails[] | undefined;
 }
 
 /** Media that a demuxer can read at once. */
 export interface MediaChunk {
-  /** Bytes, valid until the next chunk is requested; or an MP4 file, which the demuxer reads itself: of its samples those within spans, or all. */
-  media: Uint8Array | { path: string; within?: readonly ByteSpan[] | undefined };
+  /** Bytes, valid until the next chunk is requested; or an MP4 file, which the demuxer reads itself. */
+  media: Uint8Array | MediaFile;
   timing: SegmentTiming;
 }
 
@@ -49,6 +52,22 @@ export function openFileStream(
   const container = sniffFile(path);
   const details = container === "packed-audio" ? readDetails(path) : undefined;
   return { name, label, container, path, chunks: readFileChunks(path, timing), ...(details && { details: [details] }) };
+}
+
+/** Streams a file while it is fetched, if it can be read so; else once it is complete. Rejects as the fetch does. */
+export async function openGrowingStream(name: SourceName, file: GrowingFile, label: AudioLabel): Promise<SourceStream> {
+  const mp4 = await file.openMp4();
+  const { path, complete } = file;
+  if (mp4 === null) {
+    await complete;
+    return openFileStream(name, path, label);
+  }
+  async function* chunks(found: GrowingMp4): AsyncGenerator<MediaChunk> {
+    const media = found.isFragmented ? readGrowingFragments(found) : [{ path, growth: found.growth }];
+    for await (const each of media) yield { media: each, timing: fileTiming };
+    await complete;
+  }
+  return { name, label, container: "mp4", path, complete, chunks: chunks(mp4) };
 }
 
 /** Streams what has been fetched of a source. */

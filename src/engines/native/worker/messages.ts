@@ -1,7 +1,7 @@
 import type { SerializedError } from "../../../model/errors.ts";
 import type { HostPause } from "../../../net/host-pauses.ts";
 import type { Download, DownloadJob, DownloadProgress } from "../../engine.ts";
-import type { FileWork } from "../output/assemble-media.ts";
+import type { FileWork } from "../output/assemble-streams.ts";
 
 /**
  * Sent to the worker; one download at a time. `granted` answers `take`: so many bytes may be received. `pause`: a host is to be

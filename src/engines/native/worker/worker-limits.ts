@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { ServiceError } from "../../../model/errors.ts";
 import { processorMsOf } from "../../../system/started-process.ts";
-import type { FileWork } from "../output/assemble-media.ts";
+import type { FileWork } from "../output/assemble-streams.ts";
 
 export interface WorkerLimits {
   /** JavaScript heap, MiB; V8 ends a process that needs more. */

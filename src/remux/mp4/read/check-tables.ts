@@ -31,9 +31,10 @@ const maxFragmentSamples = 1 << 20;
  * (§8.8.8). Time and memory: the boxes' bytes are read once, through small windows.
  *
  * @param source The file, or a segment of complete boxes.
+ * @param end Where the boxes end that are there; default: all are.
  * @throws ServiceError `upstream_invalid` if they contradict each other or the size.
  */
-export function checkSampleTables(source: NumberSource): void {
+export function checkSampleTables(source: NumberSource, end = source.size): void {
   let track: (TrackTables & { isMedia: boolean }) | undefined;
   let samples = 0;
   let fragmentSamples = 0;
@@ -44,7 +45,7 @@ export function checkSampleTables(source: NumberSource): void {
     listed.samples += count;
     listed.bytes += bytes;
   };
-  for (const { box, parent } of boxesWithin(source)) {
+  for (const { box, parent } of boxesWithin(source, end)) {
     const kind = kinds.get(box.type as never);
     if (box.type === "trak") {
       checkTrack();
@@ -75,7 +76,7 @@ export function checkSampleTables(source: NumberSource): void {
 export function findProtectedEntries(source: NumberSource): { kind: TrackKind; entry: string }[] {
   const found: { kind: TrackKind; entry: string }[] = [];
   let kind: TrackKind | null = null;
-  for (const { box } of boxesWithin(source)) {
+  for (const { box } of boxesWithin(source, source.size)) {
     if (box.type === "trak") kind = null;
     if (box.type === "hdlr") kind ??= kindOfHandler(source, box);
     if (box.type !== "stsd" || kind === null) continue;
@@ -86,8 +87,8 @@ export function findProtectedEntries(source: NumberSource): { kind: TrackKind; e
 }
 
 /** Yields all boxes in `containers`, parents first, without recursion. */
-function* boxesWithin(source: NumberSource): Generator<{ box: Box; parent: string }> {
-  const open = [{ type: "file", next: 0, end: source.size }];
+function* boxesWithin(source: NumberSource, end: number): Generator<{ box: Box; parent: string }> {
+  const open = [{ type: "file", next: 0, end }];
   let count = 0;
   for (let parent = open.at(-1); parent !== undefined; parent = open.at(-1)) {
     const box = boxAt(source, parent.next, parent.end);

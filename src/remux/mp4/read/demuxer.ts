@@ -1,6 +1,6 @@
 import { unlessUnreadable } from "../../../model/errors.ts";
 import { type Box, boxesIn, damagedError, firstBox } from "../boxes.ts";
-import { type OpenFile, openFile } from "../../open-file.ts";
+import { openFile, type ReadFile } from "../../open-file.ts";
 import { createPictureMemory } from "../../track-output.ts";
 import {
   type ByteSpan,
@@ -66,14 +66,19 @@ export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
     /**
      * The index (`moov`) may be anywhere in the file. Memory: the index, and 8 MiB or one fragment.
      * @throws also `upstream_invalid` if a top-level box is cut off, or if the index, a fragment or a
-     * sample has over 256 MiB; the file system's own errors.
+     * sample has over 256 MiB, or a growing file has fragments; the file system's own errors.
      */
-    *readFile(path, timing, within) {
+    *readFile({ path, within, growth }, timing) {
       using file = openFile(path);
+      if (growth !== undefined) {
+        yield* readGrowing({ path, fd: file.fd, size: growth.totalBytes }, timing);
+        return;
+      }
       checkSampleTables(numbersInFile(file.fd));
       const boxes = boxesOf(file, path);
       const moov = boxes.find(({ type }) => type === "moov");
-      for (const { bytes, samples } of moov ? readIndexed(file, moov, readMoov, within) : []) {
+      for (const window of moov ? readIndexed(file, moov, { readMoov, within }) : []) {
+        const { bytes, samples } = window.read();
         output.write(bytes, samples, timing);
         yield;
       }
@@ -84,12 +89,33 @@ export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
     },
     flush: output.flush,
   };
+
+  function* readGrowing(file: ReadFile & { path: string }, timing: SegmentTiming): Generator<number | undefined, void> {
+    const moov = completeFileBoxes(file.fd, file.size).find(({ type }) => type === "moov");
+    if (moov === undefined) throw damagedError(`it has no "moov"`);
+    const index = readRange(file.fd, moov);
+    checkSampleTables(numbersIn(index, file.size), index.length);
+    for (const window of readIndexed(file, moov, { readMoov, spanAt })) {
+      yield window.end;
+      const { bytes, samples } = window.read();
+      output.write(bytes, samples, timing);
+      yield;
+    }
+    yield file.size;
+    if (boxesOf(file, file.path).some(({ type }) => type === "moof")) {
+      throw damagedError("fragments follow the media of its index");
+    }
+  }
+
   return demuxer;
 }
 
+/** How much of a growing file is waited for at once: less at its start, so that the first media come early. */
+const spanAt = (position: number): number => Math.min(1 << 20, Math.max(8 << 10, position / 8));
+
 const isIndex = ({ type }: Box): boolean => type === "moov" || type === "moof";
 
-function boxesOf({ fd, size }: OpenFile, path: string): Box[] {
+function boxesOf({ fd, size }: ReadFile, path: string): Box[] {
   const boxes = [...(isCompleteMp4(path) ? completeFileBoxes : fileBoxes)(fd, size)];
   if (boxes.some(isIndex)) return boxes;
   throw damagedError(`the file has neither "moov" nor "moof"`);
@@ -170,12 +196,19 @@ function firstTimeIn(
 
 type ReadMoov = (bytes: Uint8Array, moov: Box) => InitTrack[];
 
-/** Returns the samples in the tables of `moov`, whose tracks `readMoov` reads: those within these spans, or all. */
-function readIndexed(file: OpenFile, moov: Box, readMoov: ReadMoov, within?: readonly ByteSpan[]) {
+interface ReadIndexedOptions {
+  readMoov: ReadMoov;
+  within?: readonly ByteSpan[] | undefined;
+  /** As for `readWindows`. */
+  spanAt?: (position: number) => number;
+}
+
+/** Yields windows of the samples in the tables of `moov`, whose tracks `readMoov` reads: those within these spans, or all. */
+function readIndexed(file: ReadFile, moov: Box, { readMoov, within, spanAt: span }: ReadIndexedOptions) {
   const bytes = readRange(file.fd, moov);
   const budget = createBudget(file.size, maxFileSamples);
   const samples = readSampleTables(bytes, readMoov(bytes, firstBox(bytes)), budget);
-  return readWindows(file, within === undefined ? samples : samplesWithin(samples, within));
+  return readWindows(file, within === undefined ? samples : samplesWithin(samples, within), span);
 }
 
 function* samplesWithin(samples: Iterable<IndexedSample>, spans: readonly ByteSpan[]): Generator<IndexedSample> {

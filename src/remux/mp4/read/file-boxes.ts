@@ -80,7 +80,7 @@ function typesIn(path: string): string[] {
 }
 
 /** A day of one-second fragments of four boxes each is 345,600. */
-const maxBoxes = 1 << 19;
+export const maxBoxes = 1 << 19;
 
 /**
  * Yields the top-level boxes of an open file of `size` bytes, in order. Reads only their headers.

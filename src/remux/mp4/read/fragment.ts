@@ -1,8 +1,7 @@
-import type { ReadFile } from "../../open-file.ts";
 import { openFullBox } from "../box-reader.ts";
 import { type Box, boxesIn, childrenOf, damagedError, findChild, firstBox, getChild, viewOf } from "../boxes.ts";
 import { openSampleGroups, readGroupDescriptions } from "../sample-groups.ts";
-import { completeFileBoxes, readRange } from "./file-boxes.ts";
+import { readRange } from "./file-boxes.ts";
 import { type Budget, createBudget, type IndexedSample, spend } from "./indexed-sample.ts";
 import { type InitTrack, noDefaults, type SampleDefaults } from "./init.ts";
 
@@ -61,58 +60,47 @@ export function readFragmentRuns<Track extends FragmentTrack>(
   return { runs, isAbsolute };
 }
 
-/**
- * Yields for each fragment of an open file its runs that have samples, in the order of their data. Their offsets count from the start of the
- * file. One that is cut off, and what follows it, is left out.
- * @throws ServiceError `upstream_invalid`; the file system's own errors.
- */
-export function* readFileFragments<Track extends FragmentTrack>(
-  { fd, size }: ReadFile,
-  context: FragmentContext<Track>,
-): Generator<TrackRun<Track>[]> {
-  for (const { moof: fragment, data } of pairFragments(fd, completeFileBoxes(fd, size))) {
-    if (data === undefined) continue;
-    const moof = readRange(fd, fragment);
-    const { runs, isAbsolute } = readFragmentRuns(moof, firstBox(moof), context);
-    const inOrder = runs.filter(({ count }) => count > 0).toSorted((a, b) => a.dataStart - b.dataStart);
-    // Offsets of a file that was put together from parts of others count from the start of those.
-    const shift = isAbsolute ? data.body - (inOrder[0]?.dataStart ?? 0) : fragment.start;
-    for (const { samples } of inOrder) for (const sample of samples) sample.offset += shift;
-    yield inOrder;
-  }
-}
-
 /** A `moof` box of a file and its first box of media data, if it has one; and the range that has all of them. */
 interface FragmentRange extends Pick<Box, "start" | "end"> {
   moof: Box;
   data: Box | undefined;
 }
 
+/** Yields the fragments of an open file with these boxes on its top level, as `createFragmentFinder`. @throws as that */
+export function* pairFragments(fd: number, boxes: Iterable<Box>): Generator<FragmentRange> {
+  const find = createFragmentFinder(fd);
+  for (const box of boxes) yield* find(box);
+  yield* find(null);
+}
+
 /**
- * Yields the fragments of an open file with these boxes on its top level. Several of them whose media data follow are one range, of the
- * last of them. Media data may also be before a fragment that says so.
+ * Creates a function that takes the boxes on the top level of an open file one after the other, at last `null`, and returns the fragments that
+ * are then known. Several of them whose media data follow are one range, of the last of them. Media data may also be before a fragment that
+ * says so.
  * @throws ServiceError `upstream_invalid`; the file system's own errors.
  */
-export function* pairFragments(fd: number, boxes: Iterable<Box>): Generator<FragmentRange> {
+export function createFragmentFinder(fd: number): (box: Box | null) => FragmentRange[] {
   let range: FragmentRange | undefined;
   /** Media data of no fragment so far. */
   let front: Box | undefined;
-  for (const box of boxes) {
-    if (box.type === "mdat") {
-      if (range === undefined) front = box;
-      else range = { ...range, data: range.data ?? box, end: box.end };
+  return (box) => {
+    const before = range;
+    if (box?.type === "mdat") {
+      if (before === undefined) front = box;
+      else range = { ...before, data: before.data ?? box, end: box.end };
     }
-    if (box.type !== "moof") continue;
-    if (range?.data !== undefined) yield range;
-    const isFirst = range === undefined || range.data !== undefined;
-    range = { moof: box, data: undefined, start: isFirst ? box.start : range!.start, end: box.end };
+    if (box === null) return before === undefined ? [] : [before];
+    if (box.type !== "moof") return [];
+    const ended = before?.data === undefined ? [] : [before];
+    const start = before === undefined || ended.length > 0 ? box.start : before.start;
+    range = { moof: box, data: undefined, start, end: box.end };
     if (front !== undefined && startsIn(fd, box, front)) {
-      yield { ...range, data: front, start: front.start };
+      ended.push({ ...range, data: front, start: front.start });
       range = undefined;
     }
     front = undefined;
-  }
-  if (range !== undefined) yield range;
+    return ended;
+  };
 }
 
 /** Whether a `moof` says that its samples begin in `data`. */
@@ -173,7 +161,7 @@ interface TrackRunContext<Track> {
 }
 
 /** The samples of a `trun`. */
-interface TrackRun<Track> {
+export interface TrackRun<Track> {
   count: number;
   samples: IndexedSample<Track>[];
   /** Where its data start and end, and the decode time after its last sample. */

@@ -4,6 +4,13 @@ import { openFullBox } from "../box-reader.ts";
 import { type Box, childrenOf, findChild, firstBox, getChild, typeAt, viewOf } from "../boxes.ts";
 import { completeFileBoxes, readIndex, readRange } from "./file-boxes.ts";
 import { readTrackHeader } from "./headers.ts";
+import {
+  type FragmentContext,
+  type FragmentTrack,
+  pairFragments,
+  readFragmentRuns,
+  type TrackRun,
+} from "./fragment.ts";
 import { noDefaults, readDefaults } from "./init.ts";
 
 /** The samples of a track. */
@@ -43,6 +50,27 @@ export function listSamples(file: ReadFile): Map<number, ListedSamples> {
     }
   }
   return tracks;
+}
+
+/**
+ * Yields for each fragment of an open file its runs that have samples, in the order of their data. Their offsets count from the start of the
+ * file. One that is cut off, and what follows it, is left out.
+ * @throws ServiceError `upstream_invalid`; the file system's own errors.
+ */
+export function* readFileFragments<Track extends FragmentTrack>(
+  { fd, size }: ReadFile,
+  context: FragmentContext<Track>,
+): Generator<TrackRun<Track>[]> {
+  for (const { moof: fragment, data } of pairFragments(fd, completeFileBoxes(fd, size))) {
+    if (data === undefined) continue;
+    const moof = readRange(fd, fragment);
+    const { runs, isAbsolute } = readFragmentRuns(moof, firstBox(moof), context);
+    const inOrder = runs.filter(({ count }) => count > 0).toSorted((a, b) => a.dataStart - b.dataStart);
+    // Offsets of a file that was put together from parts of others count from the start of those.
+    const shift = isAbsolute ? data.body - (inOrder[0]?.dataStart ?? 0) : fragment.start;
+    for (const { samples } of inOrder) for (const sample of samples) sample.offset += shift;
+    yield inOrder;
+  }
 }
 
 /** @throws ServiceError `internal` if the index of an MP4 file that was written lists other numbers of samples than its tracks got. */

@@ -27,9 +27,12 @@ export function numbersInFile(fd: number): NumberSource {
   return createSource(fstatSync(fd).size, windowBytes, load);
 }
 
-/** @throws ServiceError `upstream_invalid`, from every read outside `bytes`. */
-export function numbersIn(bytes: Uint8Array): NumberSource {
-  return createSource(bytes.length, windowBytes, (start) => bytes.subarray(start));
+/**
+ * @param size Of the file that the bytes are of, if it has more: those are not read; default: it has not.
+ * @throws ServiceError `upstream_invalid`, from every read outside `bytes`.
+ */
+export function numbersIn(bytes: Uint8Array, size = bytes.length): NumberSource {
+  return createSource(size, windowBytes, (start) => bytes.subarray(start));
 }
 
 function createSource(

@@ -1,0 +1,169 @@
+import { fstatSync, statSync } from "node:fs";
+import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
+import { type Box, readBox } from "../../../remux/mp4/boxes.ts";
+import { maxBoxes, readFully, readRange } from "../../../remux/mp4/read/file-boxes.ts";
+import { createFragmentFinder } from "../../../remux/mp4/read/fragment.ts";
+import { listSamples } from "../../../remux/mp4/read/listed-samples.ts";
+import { openFile } from "../../../remux/open-file.ts";
+import type { FileGrowth } from "../../../remux/samples.ts";
+import type { FetchedPart, FetchOptions } from "../parts/stored-part.ts";
+
+/** Is told of a file that is being fetched. Its methods must not throw. */
+export interface FileObserver {
+  /** How many bytes the file will have; `null`: unknown. */
+  onTotal(bytes: number | null): void;
+  /** The file at `path` has grown. */
+  onBytes(path: string): void;
+  /** The file is complete. */
+  end(path: string): void;
+}
+
+/** A file that is being fetched, whether or not somebody reads it. */
+export class GrowingFile {
+  readonly path: string;
+  /** Rejects as the fetch does. */
+  readonly complete: Promise<FetchedPart>;
+  /** How many bytes it will have; `null`: its server does not say; undefined: no response has come so far. */
+  #totalBytes: number | null | undefined;
+  #hasEnded = false;
+  #changed = Promise.withResolvers<void>();
+
+  constructor(
+    path: string,
+    fetch: (hooks: Pick<FetchOptions, "onTotal" | "onBytes">) => Promise<FetchedPart>,
+    observer?: FileObserver,
+  ) {
+    this.path = path;
+    const onTotal = (bytes: number | null) => {
+      this.#totalBytes = bytes;
+      observer?.onTotal(bytes);
+      this.#notify();
+    };
+    const onBytes = () => {
+      observer?.onBytes(path);
+      this.#notify();
+    };
+    this.complete = this.#finish(fetch({ onTotal, onBytes }));
+    // Whoever needs it waits for it.
+    this.complete.catch(() => {});
+  }
+
+  async #finish(fetching: Promise<FetchedPart>): Promise<FetchedPart> {
+    try {
+      const fetched = await fetching;
+      // An earlier run may have fetched it.
+      this.#totalBytes = fetched.representation?.total ?? null;
+      return fetched;
+    } finally {
+      this.#hasEnded = true;
+      this.#notify();
+    }
+  }
+
+  #notify(): void {
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
+  }
+
+  /**
+   * Resolves with what can be read while it grows, once its index is there: of an MP4 that has that in front, and whose server states the
+   * length. `null`: it is none, or that is not known yet and the file is complete. Rejects with the file system's own errors.
+   */
+  async openMp4(): Promise<GrowingMp4 | null> {
+    try {
+      return await this.#findIndex();
+    } catch (error) {
+      // Who reads the complete file says what is wrong with it.
+      if (!isUpstreamError(error)) throw error;
+      return null;
+    }
+  }
+
+  async #findIndex(): Promise<GrowingMp4 | null> {
+    const totalBytes = await this.#findTotal();
+    if (totalBytes === null) return null;
+    await this.#until(headerBytes);
+    const { path } = this;
+    using file = openFile(path);
+    const { ino } = fstatSync(file.fd);
+    const growth = { totalBytes, until: (bytes: number) => this.#until(bytes, ino) };
+    let at = 0;
+    for (let count = 0; count < maxFrontBoxes; count += 1) {
+      const box = await fetchBox(file.fd, at, growth);
+      at = box.end;
+      if (box.type !== "moov" && !frontBoxes.has(box.type)) return null;
+      if (box.type !== "moov") continue;
+      await growth.until(at);
+      const listed = listSamples({ fd: file.fd, size: at }).values().toArray();
+      return { path, growth, indexEnd: at, isFragmented: listed.every(({ packets }) => packets === 0) };
+    }
+    return null;
+  }
+
+  async #findTotal(): Promise<number | null> {
+    while (this.#totalBytes === undefined) {
+      if (this.#hasEnded) await this.complete;
+      await this.#changed.promise;
+    }
+    return this.#totalBytes;
+  }
+
+  /** Resolves once the file has so many bytes. Rejects if it never will, or if another file than that with this inode has taken its place. */
+  async #until(bytes: number, inode?: number): Promise<void> {
+    for (;;) {
+      const changed = this.#changed.promise;
+      const hasEnded = this.#hasEnded;
+      const now = statSync(this.path, { throwIfNoEntry: false });
+      if (inode !== undefined && now?.ino !== inode) throw unreadable("it was fetched again from its start");
+      if ((now?.size ?? 0) >= bytes) return;
+      if (hasEnded) {
+        const { size } = await this.complete;
+        throw unreadable(`it has ${size} bytes, and ${bytes} were expected`);
+      }
+      await changed;
+    }
+  }
+}
+
+/** An MP4 whose index is there. */
+export interface GrowingMp4 {
+  path: string;
+  growth: FileGrowth;
+  indexEnd: number;
+  /** The index lists no samples: fragments have them. */
+  isFragmented: boolean;
+}
+
+/** What an MP4 may have before its index. */
+const frontBoxes: ReadonlySet<string> = new Set(["ftyp", "free", "skip", "wide", "uuid", "pdin"]);
+const maxFrontBoxes = 64;
+const headerBytes = 16;
+
+/** Yields the index of an MP4 and its fragments, one after the other, while it grows. @throws as `FileGrowth.until`; ServiceError `upstream_invalid` */
+export async function* readGrowingFragments({ path, growth, indexEnd }: GrowingMp4): AsyncGenerator<Uint8Array> {
+  using file = openFile(path);
+  yield readRange(file.fd, { start: 0, end: indexEnd });
+  const find = createFragmentFinder(file.fd);
+  for (let at = indexEnd, count = 0; at < growth.totalBytes; count += 1) {
+    if (count === maxBoxes) throw unreadable(`it has over ${maxBoxes} boxes`);
+    const box = await fetchBox(file.fd, at, growth);
+    // What `find` reads.
+    if (box.type === "moof") await growth.until(box.end);
+    for (const range of find(box)) yield readRange(file.fd, range);
+    at = box.end;
+  }
+  await growth.until(growth.totalBytes);
+  for (const range of find(null)) yield readRange(file.fd, range);
+}
+
+async function fetchBox(fd: number, start: number, { totalBytes, until }: FileGrowth): Promise<Box> {
+  const left = Math.max(0, totalBytes - start);
+  const header = Buffer.allocUnsafe(Math.min(headerBytes, left));
+  await until(start + header.length);
+  const { type, body, end } = readBox(readFully(fd, header, start), 0, left);
+  return { type, start, body: start + body, end: start + end };
+}
+
+function unreadable(why: string): ServiceError {
+  return new ServiceError("upstream_invalid", `the file cannot be read while it is fetched: ${why}`);
+}

@@ -1,0 +1,210 @@
+import { readFileSync } from "node:fs";
+import type { IncomingHttpHeaders } from "node:http";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { makeSharedFolder } from "../folder.ts";
+import { type Resource, resource } from "../media/resources.ts";
+import { type Site, startSite } from "../media/site.ts";
+import { audioInput, ffmpeg, missing, videoInput } from "../remux/mp4-media.ts";
+import { openTaskClient, type TaskClient } from "./download-client.ts";
+import { startHalvesSite } from "./held-site.ts";
+import { type ServiceProcess, startService } from "./service.ts";
+import { framesOf, openStreamReader, save } from "./stream-client.ts";
+
+const dataDir = makeSharedFolder();
+const front = "-movflags +faststart";
+const fragmented = "-movflags +frag_keyframe+empty_moov+default_base_moof";
+const video = "-c:v libx264 -g 25 -preset ultrafast";
+let service: ServiceProcess;
+let client: TaskClient;
+let site: Site;
+
+beforeAll(async () => {
+  service = await startService({ DATA_DIR: dataDir, ALLOW_NETWORKS: "127.0.0.1/32", RETRY_BACKOFF_MS: "1" });
+  client = await openTaskClient(service.url);
+});
+afterEach(async () => {
+  for (const { id } of await client.list()) await client.request("DELETE", id);
+  await site.close();
+});
+afterAll(async () => {
+  client.close();
+  await service.end("SIGKILL");
+});
+
+function makeFile(name: string, options: string): Resource {
+  const path = join(dataDir, name);
+  ffmpeg(`${options.trim()} ${path}`);
+  return resource("video/mp4", readFileSync(path));
+}
+
+const film = (name: string, flags: string): Resource =>
+  makeFile(name, `${videoInput(8)} ${audioInput(8)} ${video} -c:a aac -b:a 96k ${flags}`);
+
+/** A presentation of one file of each kind. */
+function presentation(): Map<string, Resource> {
+  const set = (kind: string, codecs: string) =>
+    `<AdaptationSet contentType="${kind}" mimeType="${kind}/mp4"><Representation id="${kind}" bandwidth="100000" codecs="${codecs}">` +
+    `<BaseURL>${kind}.mp4</BaseURL><SegmentBase/></Representation></AdaptationSet>`;
+  const mpd = `<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT8S"><Period>${set("video", "avc1.42c01e")}${set("audio", "mp4a.40.2")}</Period></MPD>`;
+  return new Map([
+    ["film.mpd", resource("application/dash+xml", Buffer.from(mpd))],
+    ["video.mp4", makeFile("video.mp4", `${videoInput(8)} ${video} ${fragmented}`)],
+    ["audio.mp4", makeFile("audio.mp4", `${audioInput(8)} -c:a aac ${front}`)],
+  ]);
+}
+
+const halvesOf = (resources: Map<string, Resource>) =>
+  new Map([...resources].filter(([path]) => path.endsWith(".mp4")).map(([path, { body }]) => [path, body.length >> 1]));
+
+/** Expects that media of the task come while half of the files is held back, and that all that comes has the samples of the file. */
+async function expectStreamed(resources: Map<string, Resource>, body: object, type: string): Promise<string> {
+  const held = await startHalvesSite(resources, halvesOf(resources));
+  site = held.site;
+  const { id } = await client.post(site.url([...resources.keys()][0]!), body);
+  const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+  expect(reader.response.headers.get("content-type")).toBe(type);
+  await reader.untilMedia();
+  expect(await client.get(id)).toMatchObject({ state: "running" });
+  held.release();
+  const streamed = save(join(dataDir, "streamed"), await reader.all());
+  const task = await client.ended(id);
+  expect(task).toMatchObject({ state: "succeeded", attempts: 1 });
+  expect(task).not.toHaveProperty("warnings");
+  const file = save(join(dataDir, "file"), await (await client.file(id)).bytes());
+  expect(presented(streamed)).toEqual(presented(file));
+  return file;
+}
+
+/** What FFmpeg decodes of the priming of a stream, which its edit list hides, is before 0. */
+function presented(path: string): Record<string, string[]> {
+  const kinds = Object.entries(framesOf(path)).map(([kind, lines]) => [
+    kind,
+    lines.filter((line) => !line.startsWith("-")),
+  ]);
+  return Object.fromEntries(kinds);
+}
+
+describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of MP4 files that become another one", () => {
+  it.each([
+    ["with its index in front", front],
+    ["of fragments", fragmented],
+  ])("sends the audio of an MP4 %s while the rest of it is held back", async (_name, flags) => {
+    const medium = film("film.mp4", flags);
+    const file = await expectStreamed(new Map([["film.mp4", medium]]), { audio_only: true }, "audio/mp4");
+    expect(presented(file)["audioSamples"]).toEqual(
+      presented(save(join(dataDir, "source"), medium.body))["audioSamples"],
+    );
+  });
+
+  it("sends video and audio of two files while the rest of both is held back", async () => {
+    const resources = presentation();
+    const file = await expectStreamed(resources, {}, "video/mp4");
+    const source = (name: string) => presented(save(join(dataDir, "source"), resources.get(name)!.body));
+    expect(presented(file)["videoSamples"]).toEqual(source("video.mp4")["videoSamples"]);
+    expect(presented(file)["audioSamples"]).toEqual(source("audio.mp4")["audioSamples"]);
+  });
+
+  it("waits for the end of an MP4 whose index is there, and then sends its audio", async () => {
+    const medium = film("film.mp4", "");
+    site = await startSite(new Map([["film.mp4", medium]]));
+    const { id } = await client.post(site.url("film.mp4"), { audio_only: true });
+    const sent = await (await fetch(`${service.url}/tasks/${id}/stream`)).bytes();
+    expect(await client.ended(id)).toMatchObject({ state: "succeeded", file: { mime_type: "audio/mp4" } });
+    const samplesOf = (bytes: Uint8Array) => presented(save(join(dataDir, "read"), bytes))["audioSamples"];
+    expect(samplesOf(sent)).toEqual(samplesOf(medium.body));
+  });
+
+  it("holds the connection of a reader over a retry, and goes on at the same sample", async () => {
+    const { type, body } = film("film.mp4", front);
+    site = await startSite(new Map([["film.mp4", { type, body }]]));
+    const half = body.length >> 1;
+    let asked = 0;
+    // A run gives up at the fourth failure in a row.
+    site.answer("film.mp4", (response, serve, { headers }): unknown => {
+      if (!isDownload(headers)) return serve();
+      asked += 1;
+      if (asked > 1) return asked > 4 ? serve() : response.writeHead(503).end();
+      response.writeHead(200, { "content-type": type, "content-length": body.length, etag: '"film"' });
+      response.write(body.subarray(0, half));
+      return hasMedia.then(() => response.destroy());
+    });
+    const { promise: hasMedia, resolve: cut } = Promise.withResolvers<void>();
+    const { id } = await client.post(site.url("film.mp4"), { audio_only: true });
+    const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+    await reader.untilMedia();
+    cut();
+    const streamed = save(join(dataDir, "streamed"), await reader.all());
+    expect(await client.ended(id)).toMatchObject({ state: "succeeded", attempts: 2 });
+    const file = save(join(dataDir, "file"), await (await client.file(id)).bytes());
+    expect(presented(streamed)).toEqual(presented(file));
+  });
+
+  it("breaks off if the file is fetched again from its start, and makes the file of what came then", async () => {
+    const first = film("film.mp4", front);
+    const later = makeFile("later.mp4", `${videoInput(5)} ${audioInput(5)} ${video} -c:a aac -b:a 96k ${front}`);
+    site = await startSite(new Map([["film.mp4", later]]));
+    const { promise: hasMedia, resolve: cut } = Promise.withResolvers<void>();
+    let asked = 0;
+    site.answer("film.mp4", (response, serve, { headers }): unknown => {
+      asked += isDownload(headers) ? 1 : 0;
+      if (!isDownload(headers) || asked > 1) return serve();
+      response.writeHead(200, { "content-type": first.type, "content-length": first.body.length });
+      response.write(first.body.subarray(0, first.body.length >> 1));
+      return hasMedia.then(() => response.destroy());
+    });
+    const { id } = await client.post(site.url("film.mp4"), { audio_only: true });
+    const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+    await reader.untilMedia();
+    cut();
+    await expect(reader.all()).rejects.toThrow("terminated");
+    expect(await client.ended(id)).toMatchObject({ state: "succeeded", attempts: 1 });
+    const file = save(join(dataDir, "file"), await (await client.file(id)).bytes());
+    const source = save(join(dataDir, "source"), later.body);
+    expect(presented(file)["audioSamples"]).toEqual(presented(source)["audioSamples"]);
+  });
+
+  const indexed = () => film("film.mp4", front).body;
+  const withFragments = () => film("film.mp4", fragmented).body;
+  it.each([
+    ["has its index in front", indexed],
+    ["has fragments", withFragments],
+    ["has more fragments after the media of its index", () => Buffer.concat([indexed(), fragmentsOf(withFragments())])],
+    ["has bytes after its last box that are none", () => Buffer.concat([indexed(), Buffer.alloc(100, 1)])],
+    ["is one file after another", () => Buffer.concat([indexed(), indexed()])],
+    ["lacks its end", () => indexed().subarray(0, -5_000)],
+    ["lacks the end of its last fragment", () => withFragments().subarray(0, -2_000)],
+    ["lists a sample that it does not have", () => withBadOffset(indexed())],
+  ])("makes the same of an MP4 that %s, whether or not it could be read while it was fetched", async (_name, make) => {
+    const body = make();
+    site = await startSite(new Map([["film.mp4", resource("video/mp4", body)]]));
+    const made = [];
+    for (const isStated of [true, false]) {
+      site.answer("film.mp4", (response, serve, { headers }): unknown => {
+        if (!isDownload(headers)) return serve();
+        const length = isStated ? { "content-length": body.length } : {};
+        return response.writeHead(200, { "content-type": "video/mp4", ...length }).end(body);
+      });
+      const { id } = await client.post(site.url("film.mp4"), { audio_only: true, if_exists: "new" });
+      const { state, error } = await client.ended(id);
+      const bytes = state === "succeeded" ? await (await client.file(id)).bytes() : undefined;
+      made.push({ state, code: error?.code, frames: bytes && framesOf(save(join(dataDir, "made"), bytes)) });
+    }
+    expect(made[0]).toEqual(made[1]);
+  });
+});
+
+/** Pages are read in any encoding. */
+const isDownload = (headers: IncomingHttpHeaders): boolean => headers["accept-encoding"] === "identity";
+
+/** What follows the index. */
+function fragmentsOf(file: Buffer): Buffer {
+  return file.subarray(file.indexOf("moof", 0, "latin1") - 4);
+}
+
+/** Moves the first chunk of the first track behind the end of the file. */
+function withBadOffset(file: Buffer): Buffer {
+  const at = file.indexOf("stco", 0, "latin1");
+  file.writeUInt32BE(file.length, at + 12);
+  return file;
+}
