@@ -18,13 +18,13 @@ export interface ManifestFormat extends Format {
 /** Limit of the formats of one manifest; each `format_id` is unique in it. */
 export const maxFormats = 2_000;
 
-/** Parsing a longer text would block the event loop for too long. */
-const maxLength = 4_194_304;
+/** Of a manifest, in bytes as fetched and in characters: parsing a longer one would block the event loop for too long. */
+export const maxManifestLength = 4_194_304;
 
 /** @throws ServiceError `upstream_invalid` if `text` has more than 4 Mi characters. */
 export function checkLength(text: string, url: URL): void {
-  if (text.length <= maxLength) return;
-  throw invalidManifestError(url, `it has ${text.length} characters, the limit is ${maxLength}`);
+  if (text.length <= maxManifestLength) return;
+  throw invalidManifestError(url, `it has ${text.length} characters, the limit is ${maxManifestLength}`);
 }
 
 /** `url` is the manifest's; `rule` says what it must or must not contain; `got`: what it contains instead. */

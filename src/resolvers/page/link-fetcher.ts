@@ -1,7 +1,6 @@
 import { ServiceError } from "../../model/errors.ts";
 import { maxLinkedBytes } from "../../manifests/dash/links.ts";
-import { createFormatIds, joinSubtitles, type Manifest } from "../../manifests/manifest.ts";
-import { decodeManifest } from "../../manifests/text.ts";
+import { createFormatIds, joinSubtitles, type Manifest, maxManifestLength } from "../../manifests/manifest.ts";
 import type { GetOptions, HttpClient } from "../../net/client.ts";
 import type { CookieJar } from "../../net/cookies.ts";
 import { createPageHeaders } from "../../net/http/site-headers.ts";
@@ -13,7 +12,7 @@ import { bestFormats } from "../../model/format-ranking.ts";
 import { createFormat, type Medium } from "./formats.ts";
 import type { Metadata } from "./metadata.ts";
 import type { RequestBodies } from "./reader/bodies.ts";
-import { type Reader, readMpd } from "./reader/reader.ts";
+import { type Reader, readManifest } from "./reader/reader.ts";
 
 /** `hasManifest`: at least one manifest was read. */
 export interface FormatListing extends Manifest {
@@ -31,7 +30,6 @@ interface FetchedManifest {
 export const acceptPage = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
 const maxManifests = 3;
-const maxManifestBytes = 4 * 1024 * 1024;
 const maxOembedBytes = 512 * 1024;
 const maxChapterBytes = 1024 * 1024;
 
@@ -155,21 +153,15 @@ export class LinkFetcher {
     from: URL,
     signal: AbortSignal,
   ): Promise<Manifest> {
-    const fetched = await this.#fetchBody(url, from, { signal, maxBytes: maxManifestBytes });
+    const fetched = await this.#fetchBody(url, from, { signal, maxBytes: maxManifestLength });
     return this.#parseManifest({ ...fetched, protocol }, from, signal);
   }
 
-  async #parseManifest({ protocol, body, url }: FetchedManifest, from: URL, signal: AbortSignal): Promise<Manifest> {
+  #parseManifest({ protocol, ...fetched }: FetchedManifest, from: URL, signal: AbortSignal): Promise<Manifest> {
     const { owner, reader } = this.#options;
-    if (protocol === "m3u8") return reader.read({ kind: protocol, url }, body, { owner, signal });
-    const fetchLinked = async (link: URL) => {
-      const fetched = await this.#tryOrThrow((limited) =>
-        this.#fetchBody(link, from, { signal: limited, maxBytes: maxLinkedBytes }),
-      );
-      return { text: decodeManifest(Buffer.concat(fetched.body)), url: fetched.url };
-    };
-    const text = decodeManifest(Buffer.concat(body));
-    return readMpd({ text, url }, { reader, owner, signal, fetchLinked });
+    const fetchLinked = (link: URL) =>
+      this.#tryOrThrow((limited) => this.#fetchBody(link, from, { signal: limited, maxBytes: maxLinkedBytes }));
+    return readManifest(protocol === "m3u8" ? protocol : "dash", fetched, { reader, owner, signal, fetchLinked });
   }
 
   async #fetchBody(url: URL, from: URL, request: GetOptions) {

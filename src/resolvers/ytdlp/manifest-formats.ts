@@ -1,12 +1,11 @@
 import { ServiceError } from "../../model/errors.ts";
 import { maxLinkedBytes } from "../../manifests/dash/links.ts";
-import { createFormatIds, joinSubtitles } from "../../manifests/manifest.ts";
+import { createFormatIds, joinSubtitles, maxManifestLength } from "../../manifests/manifest.ts";
 import type { PageInfo } from "../../model/page-info.ts";
-import { decodeManifest } from "../../manifests/text.ts";
 import type { HttpClient } from "../../net/client.ts";
 import { createSiteHeaders } from "../../net/http/site-headers.ts";
 import type { RequestBodies } from "../page/reader/bodies.ts";
-import { type Reader, readMpd } from "../page/reader/reader.ts";
+import { type Reader, readManifest } from "../page/reader/reader.ts";
 import type { ListedFormat } from "./formats.ts";
 
 interface ManifestFormatsDeps {
@@ -24,7 +23,6 @@ interface ManifestFormatsDeps {
 }
 
 const maxManifests = 3;
-const maxManifestBytes = 4 * 1024 * 1024;
 const maxTimeoutMs = 5_000;
 /** Share of the time before the deadline that the manifests may take. */
 const manifestShare = 0.9;
@@ -120,17 +118,16 @@ async function readFormatsAt(
   const requestSignal = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
   try {
     const headers = createSiteHeaders({ url, ...demands }, pageUrl);
-    const fetchText = async (from: URL, maxBytes = maxLinkedBytes) => {
+    const fetchBody = async (from: URL, maxBytes = maxLinkedBytes) => {
       const response = await client.get(from, { signal: requestSignal, owner, maxBytes, headers });
-      const body = await bodies.read(response.body, requestSignal);
-      return { text: decodeManifest(Buffer.concat(body)), url: response.url };
+      return { body: await bodies.read(response.body, requestSignal), url: response.url };
     };
-    const fetched = await fetchText(new URL(url), maxManifestBytes);
-    const context = { reader, owner, signal: requestSignal };
-    const manifest =
-      kind === "dash"
-        ? await readMpd(fetched, { ...context, fetchLinked: (link) => fetchText(link) })
-        : await reader.read({ kind, url: fetched.url }, [Buffer.from(fetched.text)], context);
+    const manifest = await readManifest(kind, await fetchBody(new URL(url), maxManifestLength), {
+      reader,
+      owner,
+      signal: requestSignal,
+      fetchLinked: (link) => fetchBody(link),
+    });
     const formats = manifest.formats.map((format) => ({ ...format, ...demands, languagePreference: -1, isDub: false }));
     return { formats, subtitles: manifest.subtitles };
   } catch (error) {

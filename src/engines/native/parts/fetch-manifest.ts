@@ -1,10 +1,10 @@
 import { buffer } from "node:stream/consumers";
+import { maxManifestLength } from "../../../manifests/manifest.ts";
 import { decodeManifest, sniffManifest } from "../../../manifests/text.ts";
 import type { HeadersFor, HttpClient, HttpResponse } from "../../../net/client.ts";
 import { maxFailures, RetryPolicy } from "./retry-policy.ts";
 
 const backoffMs = 500;
-const maxManifestBytes = 4 * 1024 * 1024;
 
 /**
  * Fetches the text of a playlist or MPD. What is neither, such as a message with status 200, is fetched three times more, as parts of media
@@ -19,7 +19,7 @@ export async function fetchManifest(
 ): Promise<{ text: string; response: HttpResponse }> {
   const retryPolicy = new RetryPolicy(backoffMs, signal);
   for (let repeated = 0; ;) {
-    const response = await client.get(url, { signal, headers, maxBytes: maxManifestBytes });
+    const response = await client.get(url, { signal, headers, maxBytes: maxManifestLength });
     const bytes = await buffer(response.body);
     if (isReload || repeated === maxFailures || sniffManifest(bytes) !== null) {
       return { text: decodeManifest(bytes), response };

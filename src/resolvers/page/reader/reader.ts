@@ -1,9 +1,10 @@
 import type { Manifest } from "../../../manifests/manifest.ts";
+import { decodeManifest } from "../../../manifests/text.ts";
 import type { StatedChapter } from "../../../model/entry.ts";
 import type { MediaList } from "../lists/feed.ts";
 import type { Merged, PageMetadata } from "../merge.ts";
 import type { Metadata } from "../metadata.ts";
-import { type FetchLinked, type LinkedText, resolveLinks } from "../../../manifests/dash/links.ts";
+import { type LinkedText, resolveLinks } from "../../../manifests/dash/links.ts";
 
 /** What to read, by its kind; `url` is that of the response, after redirects. */
 export interface ReadJobs {
@@ -67,17 +68,34 @@ export interface Reader {
   close(): Promise<void>;
 }
 
-interface MpdContext extends ReadContext {
+/** The body of a response, and its URL after redirects. */
+interface Fetched {
+  body: Uint8Array[];
+  url: URL;
+}
+
+interface ManifestContext extends ReadContext {
   reader: Reader;
-  fetchLinked: FetchLinked;
+  /** Fetches what an MPD links to, at most `maxLinkedBytes`. */
+  fetchLinked(url: URL): Promise<Fetched>;
 }
 
 /**
- * Returns what an MPD lists, after its links to remote elements are resolved.
+ * Returns what a manifest lists; of an MPD, after its links to remote elements are resolved.
  *
  * Rejects with the errors of `resolveLinks` and `reader`.
  */
-export async function readMpd(mpd: LinkedText, context: MpdContext): Promise<Manifest> {
-  const text = await resolveLinks(mpd, context.fetchLinked);
-  return context.reader.read({ kind: "dash", url: mpd.url }, [Buffer.from(text)], context);
+export async function readManifest(
+  kind: "m3u8" | "dash",
+  manifest: Fetched,
+  { reader, fetchLinked, ...context }: ManifestContext,
+): Promise<Manifest> {
+  const { body, url } = manifest;
+  if (kind === "m3u8") return reader.read({ kind, url }, body, context);
+  const text = await resolveLinks(textOf(manifest), async (link) => textOf(await fetchLinked(link)));
+  return reader.read({ kind, url }, [Buffer.from(text)], context);
+}
+
+function textOf({ body, url }: Fetched): LinkedText {
+  return { text: decodeManifest(Buffer.concat(body)), url };
 }
