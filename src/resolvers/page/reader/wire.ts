@@ -1,9 +1,7 @@
 import { deserialize, serialize } from "node:v8";
 import { deserializeError, type SerializedError, serializeError, ServiceError } from "../../../model/errors.ts";
 import { urlForMessage } from "../../../net/http-url.ts";
-import type { Metadata } from "../metadata.ts";
-import type { MetadataSource } from "../merge.ts";
-import type { PageDraft, ReadJob, ReadKind, ReadResults } from "./reader.ts";
+import type { ReadJob, ReadKind, ReadResults } from "./reader.ts";
 
 /** Restoring a larger result would take the service's process too long. */
 const maxResultBytes = 16 * 1024 * 1024;
@@ -25,7 +23,7 @@ export function unpackJob(bytes: Uint8Array): { job: ReadJob; bodyBytes: number 
 /** Returns the message for what `read` returns or throws; instead of a result of more than 16 MiB, an error. */
 export function packOutcome<K extends ReadKind>(job: ReadJob<K>, read: () => ReadResults[K]): Buffer {
   try {
-    const bytes = serialize({ result: toPlain[job.kind](read()) });
+    const bytes = serialize({ result: withoutUrls(read()) });
     if (bytes.length <= maxResultBytes) return withLength(bytes);
     throw tooComplexError(job, `what is read from it takes ${bytes.length} bytes, the limit is ${maxResultBytes}`);
   } catch (error) {
@@ -35,9 +33,9 @@ export function packOutcome<K extends ReadKind>(job: ReadJob<K>, read: () => Rea
 
 /** Returns or throws what `packOutcome` was called with; `bytes` are those after the length. */
 export function unpackOutcome<K extends ReadKind>(job: ReadJob<K>, bytes: Uint8Array): ReadResults[K] {
-  const outcome = deserialize(bytes) as { result: Plain<ReadResults[K]> } | { failure: SerializedError };
+  const outcome = deserialize(bytes) as { result: unknown } | { failure: SerializedError };
   if ("failure" in outcome) throw deserializeError(outcome.failure, `reading ${nameOf(job)}`);
-  return fromPlain[job.kind](outcome.result);
+  return withUrls(outcome.result) as ReadResults[K];
 }
 
 function withLength(message: Buffer): Buffer {
@@ -84,60 +82,18 @@ function nameOf({ kind, url }: ReadJob): string {
   return `the ${names[kind]} at ${urlForMessage(url)}`;
 }
 
-/** A value with the text of each URL in its place: a URL cannot be serialized. */
-type Plain<T> = T extends URL
-  ? string
-  : T extends readonly (infer Item)[]
-    ? Plain<Item>[]
-    : T extends object
-      ? { [Key in keyof T]: Plain<T[Key]> }
-      : T;
-
-const toPlain: { [K in ReadKind]: (result: ReadResults[K]) => Plain<ReadResults[K]> } = {
-  page: ({ merged: { fields, media }, oembed, chapters, frames, isTrailer, refresh }) => ({
-    merged: { fields, media: media.map((each) => ({ ...each, url: each.url.href })) },
-    oembed: oembed && { url: oembed.url.href, metadata: mapMetadata(oembed.metadata, metadataToPlain) },
-    chapters: chapters && chapters.href,
-    frames: frames.map(({ href }) => href),
-    isTrailer,
-    refresh: refresh && refresh.href,
-  }),
-  oembed: metadataToPlain,
-  m3u8: (manifest) => manifest,
-  dash: (manifest) => manifest,
-  chapters: (chapters) => chapters,
-  feed: (list) => list,
-  m3u: (list) => list,
-};
-
-const fromPlain: { [K in ReadKind]: (plain: Plain<ReadResults[K]>) => ReadResults[K] } = {
-  page: ({ merged: { fields, media }, oembed, chapters, frames, isTrailer, refresh }): PageDraft => ({
-    merged: { fields, media: media.map((each) => ({ ...each, url: new URL(each.url) })) },
-    oembed: oembed && { url: new URL(oembed.url), metadata: mapMetadata(oembed.metadata, metadataFromPlain) },
-    chapters: chapters === null ? null : new URL(chapters),
-    frames: frames.map((url) => new URL(url)),
-    isTrailer,
-    refresh: refresh === null ? null : new URL(refresh),
-  }),
-  oembed: metadataFromPlain,
-  m3u8: (manifest) => manifest,
-  dash: (manifest) => manifest,
-  chapters: (chapters) => chapters,
-  feed: (list) => list,
-  m3u: (list) => list,
-};
-
-function metadataToPlain({ resources, ...fields }: Metadata): Plain<Metadata> {
-  return { ...fields, ...(resources && { resources: resources.map((each) => ({ ...each, url: each.url.href })) }) };
+/** Returns a value with a `Map` in the place of each URL, which cannot be serialized; no result has other maps. */
+function withoutUrls(value: unknown): unknown {
+  return value instanceof URL ? new Map([["href", value.href]]) : mapWithin(value, withoutUrls);
 }
 
-function metadataFromPlain({ resources, ...fields }: Plain<Metadata>): Metadata {
-  return { ...fields, ...(resources && { resources: resources.map((each) => ({ ...each, url: new URL(each.url) })) }) };
+/** Reverts `withoutUrls`. */
+function withUrls(value: unknown): unknown {
+  return value instanceof Map ? new URL(value.get("href")) : mapWithin(value, withUrls);
 }
 
-function mapMetadata<From, To>(
-  metadata: Partial<Record<MetadataSource, From>>,
-  convert: (from: From) => To,
-): Partial<Record<MetadataSource, To>> {
-  return Object.fromEntries(Object.entries(metadata).map(([source, each]) => [source, convert(each)]));
+function mapWithin(value: unknown, map: (value: unknown) => unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map(map);
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, map(each)]));
 }
