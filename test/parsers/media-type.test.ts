@@ -47,6 +47,7 @@ test.each([
     mime_type: "video/mp4",
   });
   expect(mediaTypeOf(contentType, at("/clip.webm"))).toMatchObject({ kind: "video" });
+  expect(mediaTypeOf(contentType, at("/book.m4b"))).toMatchObject({ kind: "audio", mime_type: "audio/mp4" });
   expect(mediaTypeOf(contentType, at("/live.m3u8"))).toMatchObject({ kind: "hls" });
   expect(mediaTypeOf(contentType, at("/main.mpd"))).toMatchObject({ kind: "dash" });
 });
@@ -74,6 +75,7 @@ test.each([
   ["mp4", "\0\0\0\x14pnot"],
   ["mov", "\0\0\0\x14ftypqt  "],
   ["m4a", "\0\0\0\x20ftypM4A "],
+  ["m4a", "\0\0\0\x20ftypM4B "],
   ["mkv", "\x1A\x45\xDF\xA3\xA3\x42\x86\x81\x01\x42\x82\x88matroska"],
   ["webm", "\x1A\x45\xDF\xA3\x9F\x42\x86\x81\x01\x42\x82\x84webm"],
   ["ogv", `OggS${zeros(24)}\x80theora`],
