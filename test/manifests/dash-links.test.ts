@@ -51,6 +51,16 @@ test("any element may be linked: a Period, a Representation, a SegmentList", asy
   expect(segments.map((segment) => segment.url.slice(-10))).toContain("listed.m4s");
 });
 
+test("links of elements of other namespaces are left as they are", async () => {
+  const foreign = '<x:picture xmlns:x="urn:x" xlink:href="1.png"/>';
+  const { text, asked } = await resolve(`${foreign}<Period>${foreign}${set("own")}${linked("a.xml")}</Period>`, {
+    "/films/42/a.xml": `${set("a")}${linked("b.xml")}`,
+    "/films/42/b.xml": set("b"),
+  });
+  expect(asked.map((href) => href.split("/").at(-1))).toEqual(["a.xml", "b.xml"]);
+  expect(ids(text)).toEqual(["dash-own", "dash-a", "dash-b"]);
+});
+
 test("a linked element may link further, relative to where it is", async () => {
   const documents = {
     "/films/42/x/1.xml": linked("2.xml"),

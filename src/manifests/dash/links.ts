@@ -3,7 +3,7 @@ import { Parser } from "htmlparser2";
 import { isUpstreamError, ServiceError } from "../../model/errors.ts";
 import { shorten, urlForMessage } from "../../net/http-url.ts";
 import { checkLength, invalidManifestError } from "../manifest.ts";
-import { localName } from "./names.ts";
+import { createNamespaces, localName } from "./names.ts";
 import { resolveSegmentUrl } from "../segments.ts";
 
 /** A document and its URL after redirects. */
@@ -114,9 +114,10 @@ interface Link {
   hasContent: boolean;
 }
 
-/** Finds the outermost elements with links. */
+/** Finds the outermost elements with links; links of foreign elements are none of the MPD's. */
 async function findLinks(text: string): Promise<Link[]> {
   const links: Link[] = [];
+  const namespaces = createNamespaces();
   let open: Link | null = null;
   let depth = 0;
   let openDepth = 0;
@@ -124,10 +125,9 @@ async function findLinks(text: string): Promise<Link[]> {
     {
       onopentag(qualifiedName, attributes) {
         depth += 1;
-        if (open !== null) {
-          open.hasContent = true;
-          return;
-        }
+        const isForeign = namespaces.open(qualifiedName, attributes);
+        if (open !== null) open.hasContent = true;
+        if (open !== null || isForeign) return;
         const name = localName(qualifiedName);
         const [, href] = Object.entries(attributes).find(([attribute]) => isLink(name, attribute)) ?? [];
         if (href === undefined) return;
@@ -141,6 +141,7 @@ async function findLinks(text: string): Promise<Link[]> {
           open.end = parser.endIndex + 1;
           open = null;
         }
+        namespaces.close();
         depth -= 1;
       },
     },

@@ -20,7 +20,7 @@ export interface MpdElement extends WithBaseUrls {
   attributes: Map<string, string>;
   /** Its first Label. */
   label: { text: string };
-  /** Its EssentialProperty, SupplementalProperty, Role, Accessibility and UTCTiming elements. */
+  /** Its elements that have one of `descriptorNames`. */
   descriptors: Descriptor[];
   /** It has a ContentProtection child. */
   isProtected: boolean;
