@@ -54,7 +54,7 @@ export function parseUnsatisfiedRange(value: string | undefined): number | undef
 
 /**
  * Checks what a response says that it has against the request. A 206 (RFC 9110 §15.3.7) must be one range that begins at the
- * first requested byte and ends at the last one or before; all of the resource if no range was requested. One that does not
+ * first requested byte, wherever it ends; all of the resource if no range was requested. One that does not
  * say which range it is must have as many bytes as were requested.
  * With any other status, `Content-Range` must not state a part: some servers send one with status 200.
  *
