@@ -25,6 +25,7 @@ describe("the player that a page embeds", () => {
     ["embedUrl", jsonLd({ "@type": "VideoObject", name: "Otters", embedUrl: player })],
     ["an iframe", frame(`src="${player}" allowfullscreen`)],
     ["a lazy iframe", frame(`data-src="${player}" allow="fullscreen; autoplay"`)],
+    ["an iframe that waits for consent", frame(`src="about:blank" data-cmp-src="${player}" allowfullscreen`)],
     ["an iframe of a video's size", frame(`src="https://player.example.org/embed/1" width=640 height=360`)],
   ])("is read too if the page states no medium: %s", async (_, page) => {
     const info = await resolvePage(`<title>Otters</title>${page}`, { [player]: video });

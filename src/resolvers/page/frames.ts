@@ -1,14 +1,16 @@
 import { parsePixels } from "../../parsers/quantities.ts";
 import { mediaTypeOf } from "../../parsers/media-type.ts";
-import { isFrontPage, pageKey, parseUrls, tryParseUrl } from "../../parsers/url.ts";
+import { isFrontPage, pageKey, parseUrls } from "../../parsers/url.ts";
 import type { PageInfo } from "../../model/page-info.ts";
 import { type Attributes, isHidden } from "./markup/attributes.ts";
 import { names } from "./lexicon/words.ts";
 
 const maxPlayers = 2;
 
-/** The attributes that may have the URL of a frame's page: many pages load it later. */
-export const frameUrlAttributes: readonly string[] = ["src", "data-src", "data-lazy-src"];
+/** Whether an attribute may have the URL of a frame's page: many pages load it later, or once their visitor agrees (`data-cmp-src`). */
+export function isFrameUrl(attribute: string): boolean {
+  return attribute === "src" || (attribute.startsWith("data-") && attribute.endsWith("src"));
+}
 
 /**
  * Returns the URLs of the players' pages to look for the page's medium in, at most two: the player to embed,
@@ -36,7 +38,8 @@ export function findPlayers(
  */
 export function findPlayerFrames(frames: readonly Attributes[], base: URL, isInPlayer: boolean): URL[] {
   const found = frames.flatMap((frame) => {
-    const url = frameUrlAttributes.map((name) => tryParseUrl(frame.get(name), base)).find((each) => each !== null);
+    const later = [...frame].filter(([name]) => isFrameUrl(name)).map(([, value]) => value);
+    const [url] = parseUrls([frame.get("src"), ...later], base);
     const points = url === undefined || !mayBePlayer(frame, url.href) ? 0 : pointsOf(frame, url, isInPlayer);
     return url === undefined || points === 0 ? [] : [{ url, points }];
   });

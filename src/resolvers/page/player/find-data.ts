@@ -1,4 +1,4 @@
-import { frameUrlAttributes, mayBePlayer } from "../frames.ts";
+import { isFrameUrl, mayBePlayer } from "../frames.ts";
 import { names } from "../lexicon/words.ts";
 import { type Attributes, isDecoration, parseAttributes } from "../markup/attributes.ts";
 import type { Markup, PlayerSource } from "../markup/markup.ts";
@@ -127,7 +127,7 @@ function readVariables(value: string, root: Data): void {
 /** Whether an attribute has the URL of a player in a frame, or of a plug-in. */
 function isPlayerUrl(name: string, attribute: string): boolean {
   if (name === "object") return attribute === "data";
-  return (name === "iframe" || name === "embed") && frameUrlAttributes.includes(attribute);
+  return (name === "iframe" || name === "embed") && isFrameUrl(attribute);
 }
 
 const statedAttributes = new Set(["title", "id", "poster", "duration"]);
