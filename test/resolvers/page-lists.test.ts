@@ -203,6 +203,15 @@ describe("a feed", () => {
   ])("is recognised by its first bytes if it is sent as %s", async (type, body) => {
     expect(urlsOf(await read({ type, body }))).toEqual(["https://video.example.com/audio/1.mp3"]);
   });
+  it("of Media RSS states durations with the media", async () => {
+    const media = (attribute: string, more = "") =>
+      `<item>${more}<media:content url="/1.mp4" type="video/mp4" ${attribute}/></item>`;
+    const stated = `duration="61"`;
+    const items = [media(stated), media(stated, "<itunes:duration>9</itunes:duration>"), media("")];
+    const { entries = [] } = await read({ type: "application/rss+xml", body: rss(items.join("")) });
+    expect(entries.map(({ duration }) => duration)).toEqual([61, 9, null]);
+  });
+
 
   it.each(["<html><body><rss></rss>", "<!DOCTYPE html><feed>"])(
     "is not what a page only contains: %s",

@@ -23,7 +23,8 @@ export const names = {
   uploader: ["itunes:author", "name", "dc:creator"],
   language: ["language", "dc:language"],
   date: ["pubdate", "published", "atom:published", "dc:date", "updated"],
-  duration: ["itunes:duration"],
+  // The attribute of this name (Media RSS).
+  duration: ["itunes:duration", "media:content"],
   id: ["guid", "id", "atom:id"],
   link: ["link"],
   picture: ["url", "logo", "icon"],

@@ -177,12 +177,14 @@ class FeedBuilder {
     const fields = this.#fields;
     const isChild = depth === this.#parentDepth + 1;
     const isWrapped = depth === this.#parentDepth + 2 && wrappers.has(this.#stack.at(-2) ?? "") && wrapped.has(name);
-    const { href = "", url = "", type = "", rel = "alternate" } = attributes;
+    const { href = "", url = "", type = "", rel = "alternate", duration } = attributes;
     if (isChild && links.has(name) && href !== "") {
       if (rel === "enclosure") fields.medium ??= this.#mediumIn(href, type);
       else if (rel === "alternate") fields.link ??= this.#urlIn(href);
     } else if (name === "enclosure" || name === "media:content") {
-      fields.medium ??= this.#mediumIn(url, type || `${attributes["medium"] ?? ""}/*`);
+      if (fields.medium !== null) return;
+      fields.medium = this.#mediumIn(url, type || `${attributes["medium"] ?? ""}/*`);
+      if (fields.medium !== null && duration !== undefined) fields.texts.set(name, duration);
     } else if (name === "psc:chapter") noteChapter(fields, attributes);
     else if (name === "podcast:chapters") fields.chaptersUrl ??= this.#urlIn(url);
     else if (name === "podcast:transcript") noteTranscript(fields, this.#urlIn(url), attributes);
