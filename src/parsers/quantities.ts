@@ -33,10 +33,14 @@ const seconds = new RegExp(`^${amount}\\s*(?:s|secs?|seconds?)?$`, "i");
  * Returns `null` for anything else, for years and months other than 0, for 0, and over 31 days.
  */
 export function parseDuration(value: string | null | undefined): number | null {
+  return parseOffset(value) || null;
+}
+
+/** Returns the seconds from the start of a medium, in the forms of `parseDuration`; also 0. */
+export function parseOffset(value: string | null | undefined): number | null {
   const text = value?.slice(0, 100).trim() ?? "";
   const total = fromSeconds(text) ?? fromClock(text) ?? fromIso(text.replaceAll(" ", ""));
-  if (total === null || total <= 0 || total > maxSeconds) return null;
-  return Math.round(total * 1000) / 1000;
+  return total === null || total > maxSeconds ? null : Math.round(total * 1000) / 1000;
 }
 
 function fromSeconds(text: string): number | null {
@@ -50,7 +54,7 @@ function fromClock(text: string): number | null {
 }
 
 function fromIso(text: string): number | null {
-  const match = iso.exec(text);
+  const match = /\d/.test(text) ? iso.exec(text) : null;
   if (match === null) return null;
   const [, weeks, days, hours, minutes, rest] = match;
   const wholeDays = number(weeks) * 7 + number(days);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { isFrontPage, isSamePage, tryParseUrl } from "../../src/parsers/url.ts";
 import { parseAttributes } from "../../src/resolvers/page/markup/attributes.ts";
-import { parseDuration, parseCount, parsePixels, parseQuality } from "../../src/parsers/quantities.ts";
+import { parseDuration, parseCount, parseOffset, parsePixels, parseQuality } from "../../src/parsers/quantities.ts";
 import { parseDate } from "../../src/parsers/date.ts";
 import { parseLine, parseParagraphs, parseLanguage } from "../../src/parsers/text.ts";
 
@@ -37,6 +37,11 @@ describe("durations", () => {
       expect(parseDuration(text)).toBeNull();
     },
   );
+
+  it("of 0 are offsets", () => {
+    const stated = ["0", "0.0", "00:00:00", "PT0H0M0S", "1:02.5", "PT", "", "soon"];
+    expect(stated.map(parseOffset)).toEqual([0, 0, 0, 0, 62.5, null, null, null]);
+  });
 });
 
 describe("dates", () => {

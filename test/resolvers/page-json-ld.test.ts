@@ -61,6 +61,15 @@ describe("JSON-LD", () => {
         [60, 90, "b"],
       ],
     ],
+    [
+      "with clocks and whole durations as offsets",
+      [clip("a", "PT0H0M0S"), clip("b", "00:00:30"), clip("c", "PT0H1M0S")],
+      [
+        [0, 30, "a"],
+        [30, 60, "b"],
+        [60, 100, "c"],
+      ],
+    ],
     ["beyond the end", [clip("a", 10, 999), clip("b", 200, 300)], [[10, 100, "a"]]],
     ["with nonsense", [clip("a", -5, 10), clip("b", "x", 3), clip("c", 20, 10), clip("d", 30, 40)], [[30, 40, "d"]]],
   ])("lists the chapters of a video, Clips %s", async (_, hasPart, expected) => {
@@ -145,16 +154,30 @@ describe("JSON-LD", () => {
     expect({ series, season_number, episode_number }).toEqual(expected);
   });
 
-  it("resolves references by @id within a block", async () => {
-    const info = await resolvePage(
-      jsonLd({
-        "@graph": [
-          { ...video, author: { "@id": "#ada" } },
-          { "@id": "#ada", "@type": "Person", name: "Ada" },
-        ],
-      }),
-    );
-    expect(info.uploader).toBe("Ada");
+  it("resolves references by @id, to other blocks too", async () => {
+    const parts = [
+      { ...video, author: { "@id": "#ada" } },
+      { "@id": "#ada", "@type": "Person", name: "Ada" },
+    ];
+    for (const html of [jsonLd({ "@graph": parts }), jsonLd(...parts), jsonLd(...parts.toReversed())]) {
+      expect((await resolvePage(html)).uploader).toBe("Ada");
+    }
+  });
+
+  it("takes no one else's URL for that of the uploader", async () => {
+    const acme = { "@type": "Organization", name: "Acme", url: "/acme" };
+    const of = async (more: object) => (await resolvePage(jsonLd({ ...video, ...more }))).uploader_url;
+    expect(await of({ author: "Ada", creator: acme })).toBeNull();
+    expect(await of({ author: { name: "https://ada.example" }, creator: acme })).toBe("https://video.example.com/acme");
+  });
+
+  it.each([
+    ["https://video.example.com/u/ada#person", "https://video.example.com/u/ada#person"],
+    ["https://video.example.com/#/schema/person/1", null],
+    ["#ada", null],
+  ])("takes an uploader's id for the URL of a page unless it only names the uploader: %s", async (id, expected) => {
+    const info = await resolvePage(jsonLd({ ...video, author: { "@type": "Person", "@id": id, name: "Ada" } }));
+    expect(info).toMatchObject({ uploader: "Ada", uploader_url: expected });
   });
 
   it("decodes entities once", async () => {

@@ -52,6 +52,15 @@ describe("an episode of a feed", () => {
     ]);
   });
 
+  it("has no chapter that ends where it starts", async () => {
+    const at = (start: string, title: string) => `<psc:chapter start="${start}" title="${title}"/>`;
+    const { chapters } = await episode(`<psc:chapters>${at("0", "A")}${at("9", "B")}${at("9", "C")}</psc:chapters>`);
+    expect(chapters?.map(({ end_time, title }) => [end_time, title])).toEqual([
+      [9, "A"],
+      [null, "C"],
+    ]);
+  });
+
   it("has its transcripts with times as subtitles, by language: that of the feed unless they state one", async () => {
     const { subtitles } = await episode(`<podcast:transcript url="/1.srt" type="application/srt"/>
       <podcast:transcript url="/1.html" type="text/html"/><podcast:transcript url="/1.json" type="application/json"/>
@@ -70,7 +79,7 @@ describe("an episode of a feed", () => {
   it("has the file of chapters that its feed names, unless that lists them itself", async () => {
     const named = `<podcast:chapters url="/1.json" type="application/json+chapters"/>`;
     expect((await episode(named)).chapters_url).toBe(new URL("/1.json", pageUrl).href);
-    const listed = `<psc:chapters><psc:chapter start="0" title="One"/></psc:chapters>`;
+    const listed = `<psc:chapters><psc:chapter start="0" title="One"/><psc:chapter start="9" title="Two"/></psc:chapters>`;
     expect((await episode(named + listed)).chapters_url).toBeUndefined();
     expect((await episode(`<podcast:chapters url="file:///1.json"/>`)).chapters_url).toBeUndefined();
   });
@@ -194,15 +203,6 @@ describe("a feed", () => {
     expect(urlsOf(info)).toEqual(["https://video.example.com/audio/1.mp3", "https://video.example.com/2.mp4"]);
   });
 
-  it.each([
-    ["text/html", rss(item(1))],
-    ["text/plain", `\uFEFF\n${rss(item(1))}`],
-    ["application/octet-stream", rss(item(1))],
-    [null, rss(item(1))],
-    ["application/xml", `<rdf:RDF><channel><title>T</title></channel>${item(1)}</rdf:RDF>`],
-  ])("is recognised by its first bytes if it is sent as %s", async (type, body) => {
-    expect(urlsOf(await read({ type, body }))).toEqual(["https://video.example.com/audio/1.mp3"]);
-  });
   it("of Media RSS states durations with the media", async () => {
     const media = (attribute: string, more = "") =>
       `<item>${more}<media:content url="/1.mp4" type="video/mp4" ${attribute}/></item>`;
@@ -212,6 +212,15 @@ describe("a feed", () => {
     expect(entries.map(({ duration }) => duration)).toEqual([61, 9, null]);
   });
 
+  it.each([
+    ["text/html", rss(item(1))],
+    ["text/plain", `\uFEFF\n${rss(item(1))}`],
+    ["application/octet-stream", rss(item(1))],
+    [null, rss(item(1))],
+    ["application/xml", `<rdf:RDF><channel><title>T</title></channel>${item(1)}</rdf:RDF>`],
+  ])("is recognised by its first bytes if it is sent as %s", async (type, body) => {
+    expect(urlsOf(await read({ type, body }))).toEqual(["https://video.example.com/audio/1.mp3"]);
+  });
 
   it.each(["<html><body><rss></rss>", "<!DOCTYPE html><feed>"])(
     "is not what a page only contains: %s",
@@ -352,6 +361,13 @@ describe("an ItemList of a page", () => {
     expect(urlsOf(info)).toEqual(watchUrls(1, 2));
     expect(info.entries?.[1]?.title).toBe("Otter 2");
     expect(info.entries_count).toBe(40);
+  });
+
+  it("leads to the media of videos that have a name for a page: an id within the front page", async () => {
+    const named = videos.map((video, n) => ({ ...video, url: undefined, "@id": `https://video.example.com/#${n}` }));
+    expect(urlsOf(await resolvePage(jsonLd(list(named))))).toEqual(
+      [1, 2, 3].map((n) => `https://video.example.com/${n}.mp4`),
+    );
   });
 
   it("may have one video if the page is about the list: a channel that begins", async () => {

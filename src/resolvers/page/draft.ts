@@ -154,7 +154,7 @@ function extractMetadata(
   const identity = identify(url, { og, twitter, html: head }, metas.all("og:type"));
   // An object of another type, like `shop:lamp`: what its card plays is not the page's video.
   if (og.media_type === "none") twitter.resources = [];
-  const things = markup.jsonLd.flatMap((source) => parseJsonLd(source));
+  const things = parseJsonLd(markup.jsonLd);
   const context = { url, base, now, hasPlayer: markup.players.length > 0, takesTrailers };
   const jsonLd = extractGraph("json-ld", things, identity, context);
   const microdata = extractGraph("microdata", markup.items, identity, context);

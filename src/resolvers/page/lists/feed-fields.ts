@@ -1,6 +1,7 @@
-import type { Subtitle, Chapter, Entry } from "../../../model/entry.ts";
+import type { Subtitle, Entry, StatedChapter } from "../../../model/entry.ts";
 import { Parser } from "htmlparser2";
-import { parseDuration } from "../../../parsers/quantities.ts";
+import { listChapters } from "../../chapters.ts";
+import { parseOffset } from "../../../parsers/quantities.ts";
 import { parseLine, parseLanguage } from "../../../parsers/text.ts";
 import { bareMediaType } from "../../../parsers/media-type.ts";
 
@@ -11,7 +12,7 @@ export interface Fields {
   medium: URL | null;
   link: URL | null;
   picture: URL | null;
-  chapters: { startS: number; title: string }[];
+  chapters: StatedChapter[];
   chaptersUrl: URL | null;
   transcripts: { language: string | null; subtitle: Subtitle }[];
 }
@@ -57,8 +58,9 @@ const maxTitleLength = 200;
 /** Notes a chapter of Podlove Simple Chapters (https://podlove.org/simple-chapters). */
 export function noteChapter({ chapters }: Fields, { start = "", title = "" }: Attributes): void {
   const line = parseLine(title.slice(0, maxTitleLength));
-  const startS = /^[0:.]+$/.test(start.trim()) ? 0 : parseDuration(start);
-  if (line !== null && startS !== null && chapters.length < maxChapters) chapters.push({ startS, title: line });
+  if (line !== null && chapters.length < maxChapters) {
+    chapters.push({ start: parseOffset(start), end: null, title: line });
+  }
 }
 
 /** Kinds of transcripts that can be read, by their media type; of others the URL says it. */
@@ -76,7 +78,7 @@ export function noteTranscript(
   url: URL | null,
   { type = "", language, rel }: Attributes,
 ): void {
-  const stated = kinds[bareMediaType(type)?.toLowerCase() ?? ""];
+  const stated = kinds[bareMediaType(type) ?? ""];
   const ext = stated ?? /\.(vtt|srt|ttml)$/i.exec(url?.pathname ?? "")?.[1]?.toLowerCase();
   if (url === null || ext === undefined || transcripts.length >= maxTranscripts) return;
   const role = rel === "captions" ? { role: "captions" as const } : {};
@@ -88,10 +90,8 @@ export function textsOf(
   { chapters, chaptersUrl, transcripts }: Fields,
   language: string | null,
 ): Pick<Entry, "chapters" | "chapters_url" | "subtitles"> {
-  const sorted = chapters.toSorted((a, b) => a.startS - b.startS);
-  const listed = sorted.map(({ startS, title }, index): Chapter => {
-    return { start_time: startS, end_time: sorted[index + 1]?.startS ?? null, title };
-  });
+  // The duration in a feed may be that of a version with other advertisements.
+  const listed = listChapters(chapters, null);
   const subtitles: Record<string, Subtitle[]> = {};
   for (const { language: own, subtitle } of transcripts) (subtitles[own ?? language ?? "und"] ??= []).push(subtitle);
   return {

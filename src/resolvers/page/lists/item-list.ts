@@ -1,10 +1,20 @@
 import type { Entry } from "../../../model/entry.ts";
-import { parseDuration, parseCount } from "../../../parsers/quantities.ts";
+import { parseCount } from "../../../parsers/quantities.ts";
 import { parseDate } from "../../../parsers/date.ts";
 import { parseLine } from "../../../parsers/text.ts";
-import { isSamePage, tryParseUrl } from "../../../parsers/url.ts";
+import { isSamePage, parseUrls, tryParseUrl } from "../../../parsers/url.ts";
 import type { ListedMedia } from "../metadata.ts";
-import { isA, type Thing, textOf, textsWithin, thingsOf, type Value, valuesOf } from "../markup/thing.ts";
+import {
+  durationOf,
+  idUrl,
+  isA,
+  type Thing,
+  textOf,
+  textsWithin,
+  thingsOf,
+  type Value,
+  valuesOf,
+} from "../markup/thing.ts";
 
 interface ListContext {
   base: URL;
@@ -69,18 +79,13 @@ function readItem(value: Value, context: ListContext): Entry | "other" | null {
   const isMedium = thing !== null && context.isMedium(thing);
   const isPage = thing === null || thing.types.every((type) => pageTypes.test(type));
   if (!isMedium && !(isPage && context.takesUrls)) return "other";
-  const texts = [
-    typeof target === "string" ? target : null,
-    thing && textOf(thing, "url"),
-    listItem && textOf(listItem, "url"),
-    thing?.id,
-    ...(isMedium ? [textOf(thing, "contenturl"), textOf(thing, "embedurl")] : []),
-  ];
-  const url = texts
-    .map((text) => tryParseUrl(text, context.base))
-    .find((each) => each && !isSamePage(each, context.url));
-  if (url === null || url === undefined) return null;
-  return { url: url.href, ...describe(thing, listItem, context.base) };
+  const { base } = context;
+  const named = typeof target === "string" ? target : null;
+  const stated = [named, thing && textOf(thing, "url"), listItem && textOf(listItem, "url")];
+  const media = isMedium ? [textOf(thing, "contenturl"), textOf(thing, "embedurl")] : [];
+  const urls = [...parseUrls(stated, base), thing && idUrl(thing, base), ...parseUrls(media, base)];
+  const url = urls.find((each) => each !== null && !isSamePage(each, context.url));
+  return url ? { url: url.href, ...describe(thing, listItem, base) } : null;
 }
 
 function describe(thing: Thing | null, listItem: Thing | null, base: URL): Omit<Entry, "url"> {
@@ -88,7 +93,7 @@ function describe(thing: Thing | null, listItem: Thing | null, base: URL): Omit<
   const image = thing && textsWithin(thing, "image", "url", "contenturl")[0];
   return {
     title: parseLine((thing && textOf(thing, "name", "headline")) ?? (listItem && textOf(listItem, "name"))),
-    duration: parseDuration(thing && textsWithin(thing, "duration", "value", "name")[0]),
+    duration: thing && durationOf(thing),
     thumbnail: tryParseUrl(picture ?? image, base)?.href ?? null,
     uploaded_at: parseDate(thing && textOf(thing, "uploaddate", "datepublished", "datecreated")),
   };

@@ -1,3 +1,6 @@
+import { parseDuration } from "../../../parsers/quantities.ts";
+import { isFrontPage, tryParseUrl } from "../../../parsers/url.ts";
+
 /**
  * A node of schema.org's graph, from JSON-LD or microdata. Types are without the vocabulary's URL;
  * property names are in lower case, because pages write both `embedUrl` and `embedURL`.
@@ -22,6 +25,17 @@ export function localName(name: string): string {
 /** Whether the thing has one of these types. */
 export function isA(thing: Thing, types: ReadonlySet<string>): boolean {
   return thing.types.some((type) => types.has(type));
+}
+
+/** Returns the URL that a thing's id is; null for a name within the front page, such as `https://example.com/#/person/1`, which leads nowhere. */
+export function idUrl({ id }: Thing, base: URL): URL | null {
+  const url = tryParseUrl(id, base);
+  return url === null || (url.hash !== "" && isFrontPage(url)) ? null : url;
+}
+
+/** Returns how long a medium lasts, seconds: a text, a Duration or a QuantitativeValue. */
+export function durationOf(thing: Thing): number | null {
+  return parseDuration(textsWithin(thing, "duration", "value", "name")[0]);
 }
 
 /** Returns all values of these properties. */

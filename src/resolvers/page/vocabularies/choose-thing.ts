@@ -1,8 +1,7 @@
-import { parseDuration } from "../../../parsers/quantities.ts";
 import { pageKey, parseUrls } from "../../../parsers/url.ts";
 import { type Candidate, chooseMedium, type PageIdentity } from "../choice/choose-medium.ts";
 import { isOfTrailer, namesTrailer } from "../choice/similarity.ts";
-import { isA, type Thing, textOf, textsWithin, thingsOf } from "../markup/thing.ts";
+import { durationOf, isA, type Thing, textOf, textsWithin, thingsOf } from "../markup/thing.ts";
 
 const videoTypes = new Set(["VideoObject", "MusicVideoObject"]);
 export const audioTypes: ReadonlySet<string> = new Set(
@@ -91,7 +90,7 @@ function toCandidate({ thing, property, isInArticle, isAside }: Found, base: URL
     get urls() {
       return urlsOf(thing, base);
     },
-    duration: parseDuration(textOf(thing, "duration")),
+    duration: durationOf(thing),
     exclusion: isAside ? "other" : "none",
     isInOther: isAside,
     isMain: property === "mainentity",

@@ -1,21 +1,24 @@
 import { decodeHTML, decodeHTMLStrict } from "entities";
 import { localName, maxTypes, type Thing, type Value } from "../markup/thing.ts";
 
+/** Of one block. */
 const maxThings = 2000;
 const maxDepth = 16;
 const maxValues = 500;
 const maxProperties = 500;
 
 /**
- * Returns the things of one JSON-LD block (JSON-LD 1.1); [] if it cannot be parsed. Arrays, `@graph`,
+ * Returns the things of a page's JSON-LD blocks (JSON-LD 1.1), without blocks that cannot be parsed. Arrays, `@graph`,
  * `@list`, `@set` and `@value` are flattened, nested things stay nested, references by `@id` are
- * resolved. Contexts are ignored: all terms are taken as schema.org's. Wrapping comments and common
+ * resolved, also those to other blocks. Contexts are ignored: all terms are taken as schema.org's. Wrapping comments and common
  * syntax errors are accepted.
  */
-export function parseJsonLd(source: string): Thing[] {
-  const state: State = { remainingThings: maxThings, byId: new Map(), references: [] };
-  const parsed = parseLeniently(source);
-  const roots = toValues(parsed, 0, state);
+export function parseJsonLd(sources: readonly string[]): Thing[] {
+  const state: State = { remainingThings: 0, byId: new Map(), references: [] };
+  const roots = sources.flatMap((source) => {
+    state.remainingThings = maxThings;
+    return toValues(parseLeniently(source), 0, state);
+  });
   for (const { values, index, id } of state.references) {
     const target = state.byId.get(id);
     if (target !== undefined) values[index] = target;

@@ -1,13 +1,15 @@
 import type { Chapter } from "../../../model/entry.ts";
 import type { PageInfo, Thumbnail } from "../../../model/page-info.ts";
 import { listChapters } from "../../chapters.ts";
-import { parseDuration, parseCount, parsePixels } from "../../../parsers/quantities.ts";
+import { parseCount, parseOffset, parsePixels } from "../../../parsers/quantities.ts";
 import { parseDate } from "../../../parsers/date.ts";
 import { parseKeywords, parseLine, parseProse, parseLanguage } from "../../../parsers/text.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
 import { createResource, type Metadata, type Resource, thumbnailsAt } from "../metadata.ts";
 import { audioTypes } from "./choose-thing.ts";
 import {
+  durationOf,
+  idUrl,
   isA,
   localName,
   maxTypes,
@@ -22,16 +24,16 @@ import {
 /** Extracts what a schema.org VideoObject, AudioObject or the like states. `now` decides on live status. */
 export function extractMedium(thing: Thing, base: URL, now: Date): Metadata {
   const kind = isA(thing, audioTypes) ? "audio" : "video";
-  const person = thingsOf(thing, "author", "creator", "byartist")[0];
+  const uploader = authorOf(thing);
   return {
     site_name: parseLine(textsWithin(thing, "publisher", "name")[0]),
     title: parseLine(textOf(thing, "name", "headline")),
     description: parseProse(textOf(thing, "description")),
     language: parseLanguage(textsWithin(thing, "inlanguage", "alternatename", "name")[0]),
-    duration: parseDuration(textsWithin(thing, "duration", "value", "name")[0]),
+    duration: durationOf(thing),
     uploaded_at: firstDate(thing, "uploaddate", "datepublished", "datecreated"),
-    uploader: authorOf(thing),
-    uploader_url: profileUrl(person, base),
+    uploader,
+    uploader_url: profileUrl(thing, uploader, base),
     view_count: viewCount(thing),
     like_count: interactions(thing, "UserLikes", "LikeAction"),
     live_status: liveStatus(thing, now),
@@ -98,19 +100,14 @@ function chapters(thing: Thing): Chapter[] {
     .slice(0, maxParts)
     .filter((part) => isA(part, clipTypes));
   const stated = clips.map((clip) => ({
-    start: offsetOf(clip, "startoffset"),
-    end: offsetOf(clip, "endoffset"),
+    start: parseOffset(textsWithin(clip, "startoffset", "value")[0]),
+    end: parseOffset(textsWithin(clip, "endoffset", "value")[0]),
     title: textOf(clip, "name", "headline"),
   }));
-  return listChapters(stated, parseDuration(textsWithin(thing, "duration", "value", "name")[0]));
+  return listChapters(stated, durationOf(thing));
 }
 
 const clipTypes: ReadonlySet<string> = new Set(["Clip"]);
-
-function offsetOf(clip: Thing, property: string): number | null {
-  const stated = textsWithin(clip, property, "value")[0]?.trim() ?? "";
-  return /^(?:[0.]{1,20}|PT0[HMS])$/i.test(stated) ? 0 : parseDuration(stated);
-}
 
 function authorOf(thing: Thing): string | null {
   const names = ["author", "creator", "byartist"].flatMap((property) =>
@@ -120,10 +117,14 @@ function authorOf(thing: Thing): string | null {
   return lines.find((name) => name !== null && !name.includes("://")) ?? null;
 }
 
-function profileUrl(person: Thing | undefined, base: URL): string | null {
+/** Returns the URL of the author that is called `name`. */
+function profileUrl(thing: Thing, name: string | null, base: URL): string | null {
+  const authors = thingsOf(thing, "author", "creator", "byartist").slice(0, maxAuthors);
+  const person = authors.find((each) => parseLine(textOf(each, "name", "alternatename")) === name);
   if (person === undefined) return null;
-  const profile = thingsOf(person, "mainentityofpage")[0];
-  return tryParseUrl(textOf(person, "url") ?? person.id ?? profile?.id, base)?.href ?? null;
+  const [profile] = thingsOf(person, "mainentityofpage");
+  const url = tryParseUrl(textOf(person, "url"), base) ?? idUrl(person, base) ?? (profile && idUrl(profile, base));
+  return url?.href ?? null;
 }
 
 function firstDate(thing: Thing, ...properties: string[]): string | null {
