@@ -149,6 +149,14 @@ describe("HTML", () => {
     },
   );
 
+  it.each(["", `<link rel="canonical" href="watch/1">`])(
+    "takes a player of a page whose base is the front page, and which has %j",
+    async (link) => {
+      const { formats } = await resolvePage(`<base href="/">${link}<video src="otters.mp4" controls></video>`);
+      expect(formats.map(({ url }) => url)).toEqual(["https://video.example.com/otters.mp4"]);
+    },
+  );
+
   it("reads texts as in HTML", async () => {
     const info = await resolvePage(`<html lang="pt_br"><!-- <title>no</title> -->
       <svg><title>icon</title></svg><script>"<title>no</title>"</script>

@@ -126,7 +126,6 @@ function extractFile(
   return {
     title: parseLine(nameInPath(url.href)),
     resources: [createResource(url, "media", { type: mime_type, fallback: kind, filesize })],
-    media_type: kind,
   };
 }
 

@@ -46,12 +46,12 @@ export function createDraft(markup: Markup, url: URL, options: DraftOptions): Dr
 /** Whether a page has anything to play beside silent loops and the trailers at `trailerUrls`. */
 function hasOther(
   { merged: { media, fields } }: Draft,
-  trailerUrls: readonly string[],
+  trailerUrls: readonly URL[],
   markup: Markup,
   { base, frames }: DraftOptions,
 ): boolean {
   const loops = loopUrls(markup, base);
-  const trailers = new Set(parseUrls(trailerUrls, base).map(pathKey));
+  const trailers = new Set(trailerUrls.map(pathKey));
   return (
     media.some(({ url }) => !loops.has(url.href)) ||
     fields.embed !== null ||
@@ -68,12 +68,12 @@ function pathKey({ host, pathname }: URL): string {
 /** Adds what players' data say, and leaves out silent loops and trailers beside other videos. */
 function addPlayers(
   metadata: PageMetadata,
-  trailerUrls: readonly string[],
+  trailerUrls: readonly URL[],
   { markup, url, base, isPlayer, frames }: DraftOptions & { markup: Markup; url: URL },
 ): Draft {
   const mayList = !isPlayer && frames.length === 0 && !isFrontPage(url);
   const stated = merge(metadata, url);
-  const secondary = new Set([...loopUrls(markup, base), ...trailerUrls]);
+  const secondary = new Set([...loopUrls(markup, base), ...trailerUrls.map(({ href }) => href)]);
   const { media, fields } = stated.merged;
   const hasSecondary = [...media.map((medium) => medium.url.href), fields.embed?.url ?? ""].some((each) =>
     secondary.has(each),
@@ -83,9 +83,13 @@ function addPlayers(
   if (hasMedium(draft)) return (mayList && listOfPlayers(draft, trailerUrls, { markup, url, base })) || draft;
   const list = readWordPressPlaylists(markup.playlists, base);
   if (list !== null) return merge({ ...draft.metadata, player: { list } }, url);
-  const page = identifyMerged(draft, markup, url);
-  const identity = hasSecondary ? { ...page, isMedium: false } : page;
-  const player = extractPlayer(markup, identity, { base, mayList });
+  const mediaType = draft.merged.fields.media_type;
+  const page = {
+    ...identify(draft, url),
+    isMedium: !hasSecondary && (mediaType !== "none" || markup.players.length > 0),
+    mediaType,
+  };
+  const player = extractPlayer(markup, page, { base, mayList });
   const played = Object.keys(player).length === 0 ? draft : merge({ ...draft.metadata, player }, url);
   return hasSecondary && !hasMedium(played) ? stated : played;
 }
@@ -93,15 +97,15 @@ function addPlayers(
 /** Returns the draft of a page of several players, if it states no medium but these; else null. */
 function listOfPlayers(
   draft: Draft,
-  trailerUrls: readonly string[],
+  trailerUrls: readonly URL[],
   { markup, url, base }: { markup: Markup; url: URL; base: URL },
 ): Draft | null {
   const { metadata } = draft;
   const pictures = [metadata.og, metadata.twitter].flatMap((each) => each?.thumbnails ?? []);
   const page = {
-    ...identifyMerged(draft, markup, url),
+    ...identify(draft, url),
     pictures: new Set(pictures.map((picture) => picture.url)),
-    trailers: namesOf(trailerUrls),
+    trailers: new Set(trailerUrls.map(nameOfFile)),
   };
   const list = listPlayers(markup, base, page);
   if (list === null) return null;
@@ -109,10 +113,6 @@ function listOfPlayers(
   const resources = metadata.html?.resources?.filter((resource) => !played.has(resource.url.href)) ?? [];
   const listed = merge({ ...metadata, html: { ...metadata.html, resources, list } }, url);
   return listed.merged.fields.entries === undefined ? null : listed;
-}
-
-function namesOf(urls: readonly string[]): Set<string> {
-  return new Set(urls.map((url) => nameOfFile(new URL(url))));
 }
 
 /** Returns what a page states without the media at `urls`, except what schema.org describes. */
@@ -128,15 +128,22 @@ function merge(metadata: PageMetadata, url: URL): Draft {
   return { metadata, merged: mergeMetadata(metadata, url) };
 }
 
-function identifyMerged({ metadata, merged: { fields } }: Draft, markup: Markup, url: URL): PageIdentity {
-  const titles = Object.values(metadata).map(({ title }) => title);
+/** Whose URLs count: each id of each medium is searched for in them. */
+const maxPlayers = 10;
+
+/** Returns what a page states about itself; what kind of page it is, its sources say in different ways. */
+function identify({ metadata, merged: { fields } }: Draft, url: URL): Omit<PageIdentity, "isMedium" | "mediaType"> {
+  const sources = Object.values(metadata);
+  const players = [metadata.og, metadata.twitter].flatMap((each) => each?.resources ?? []);
   return {
-    titles: titles.filter((title) => typeof title === "string"),
-    urls: [url, ...parseUrls([fields.webpage_url, fields.embed?.url], url)],
+    titles: sources.map(({ title }) => title).filter((title) => typeof title === "string"),
+    urls: [
+      url,
+      ...parseUrls([...sources.map(({ webpage_url }) => webpage_url), fields.embed?.url], url),
+      ...players.slice(0, maxPlayers).map((player) => player.url),
+    ],
     duration: fields.duration,
     isFrontPage: isFrontPage(URL.parse(fields.webpage_url) ?? url),
-    isMedium: fields.media_type !== "none" || markup.players.length > 0,
-    mediaType: fields.media_type,
   };
 }
 
@@ -145,42 +152,33 @@ function extractMetadata(
   markup: Markup,
   url: URL,
   { base, now, takesTrailers }: DraftOptions & { takesTrailers: boolean },
-): { metadata: PageMetadata; trailerUrls: readonly string[] } {
+): { metadata: PageMetadata; trailerUrls: readonly URL[] } {
   const metas = indexMetas(markup);
   const og = extractOpenGraph(metas, base);
   const twitter = extractTwitter(metas, base);
   const head = extractHead(markup, metas, base);
   const isVideo = og.media_type === "video" || (og.resources ?? []).length > 0;
-  const identity = identify(url, { og, twitter, html: head }, metas.all("og:type"));
+  const identity = {
+    ...identify(merge({ og, twitter, html: head }, url), url),
+    isArticle: metas.all("og:type").some((type) => type.slice(0, 100).trim().toLowerCase() === "article"),
+    isMedium: og.media_type === "video" || og.media_type === "audio",
+    // The audio of a page that has both is usually its article read aloud, with the title of the page.
+    mediaType: og.media_type === "audio" ? "audio" : "video",
+  } as const;
   // An object of another type, like `shop:lamp`: what its card plays is not the page's video.
   if (og.media_type === "none") twitter.resources = [];
   const things = parseJsonLd(markup.jsonLd);
   const context = { url, base, now, hasPlayer: markup.players.length > 0, takesTrailers };
   const jsonLd = extractGraph("json-ld", things, identity, context);
   const microdata = extractGraph("microdata", markup.items, identity, context);
-  const trailerUrls = [...jsonLd.trailerUrls, ...microdata.trailerUrls].map(({ href }) => href);
-  const player = extractPlayerElement(markup, metas, base, { isVideo, trailers: namesOf(trailerUrls) });
+  const trailerUrls = [...jsonLd.trailerUrls, ...microdata.trailerUrls];
+  const player = extractPlayerElement(markup, metas, base, {
+    url: URL.parse(head.webpage_url ?? "") ?? url,
+    isVideo,
+    trailers: new Set(trailerUrls.map(nameOfFile)),
+  });
   const html = { ...head, ...player };
   return { metadata: { og, twitter, html, ...jsonLd.metadata, ...microdata.metadata }, trailerUrls };
-}
-
-type SchemaIdentity = PageIdentity & { isArticle: boolean };
-
-function identify(url: URL, metadata: PageMetadata, types: string[]): SchemaIdentity {
-  const { html = {}, og = {}, twitter = {} } = metadata;
-  const stated = [html.webpage_url, og.webpage_url, twitter.webpage_url];
-  const pageUrls = [...parseUrls(stated, url), url];
-  const players = [...(og.resources ?? []), ...(twitter.resources ?? [])].map((each) => each.url);
-  return {
-    urls: [url, ...pageUrls, ...players],
-    titles: [og.title, twitter.title, html.title].filter((title) => typeof title === "string"),
-    isArticle: types.some((type) => type.slice(0, 100).trim().toLowerCase() === "article"),
-    isFrontPage: isFrontPage(pageUrls[0] ?? url),
-    isMedium: og.media_type === "video" || og.media_type === "audio",
-    // The audio of a page that has both is usually its article read aloud, with the title of the page.
-    mediaType: og.media_type === "audio" ? "audio" : "video",
-    duration: og.duration ?? null,
-  };
 }
 
 interface GraphContext {
@@ -194,7 +192,7 @@ interface GraphContext {
 function extractGraph(
   vocabulary: "json-ld" | "microdata",
   things: readonly Thing[],
-  identity: SchemaIdentity,
+  identity: PageIdentity & { isArticle: boolean },
   { url, base, now, hasPlayer, takesTrailers }: GraphContext,
 ): { metadata: PageMetadata; trailerUrls: readonly URL[] } {
   const { medium, isPart, isOnArticle, pages, trailerUrls } = chooseThing(things, identity, {

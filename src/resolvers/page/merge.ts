@@ -54,7 +54,7 @@ const precedence: Readonly<Record<Field, readonly MetadataSource[]>> = {
   duration: [...medium, ...part, "og", "oembed", "player"],
   uploaded_at: [...medium, ...part, "og", ...page, "html"],
   uploader: [...medium, "oembed", ...page, ...part, "og", "html", "feed"],
-  uploader_url: [...medium, "oembed", ...page, "og"],
+  uploader_url: [...medium, "oembed", "og"],
   view_count: [...medium, ...part],
   like_count: [...medium, ...part],
   live_status: [...medium, ...part],

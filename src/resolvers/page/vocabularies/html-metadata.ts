@@ -13,7 +13,7 @@ import { findPlayer, sourcesOf } from "./player-elements.ts";
 /** Extracts what HTML says of the page: title, links and standard `<meta>` names. */
 export function extractHead(markup: Markup, metas: Metas, base: URL): Metadata {
   return {
-    webpage_url: canonicalOf(markup, base)?.href ?? null,
+    webpage_url: tryParseUrl(markup.links.get("canonical")?.[0]?.get("href"), base)?.href ?? null,
     site_name: parseLine(metas.first("application-name", "apple-mobile-web-app-title")),
     title: parseLine(metas.first("title")) ?? parseLine(markup.title),
     description: parseParagraphs(metas.first("description")),
@@ -25,22 +25,17 @@ export function extractHead(markup: Markup, metas: Metas, base: URL): Metadata {
   };
 }
 
-function canonicalOf({ links }: Markup, base: URL): URL | null {
-  return tryParseUrl(links.get("canonical")?.[0]?.get("href"), base);
-}
-
 /**
- * Extracts what the page's `<video>` or `<audio>` says of its medium, and the manifests and images that the page links to. With
- * `isVideo` the page calls itself a video; then a muted loop or a player on a front page counts too.
+ * Extracts what the page's `<video>` or `<audio>` says of its medium, and the manifests and images that the page links to. `url` is the page's
+ * own; with `isVideo` the page calls itself a video; then a muted loop or a player on a front page counts too.
  * `trailers` is what schema.org calls trailers, by `nameOfFile`.
  */
 export function extractPlayerElement(
   markup: Markup,
   metas: Metas,
   base: URL,
-  { isVideo, trailers }: { isVideo: boolean; trailers: ReadonlySet<string> },
+  { url, isVideo, trailers }: { url: URL; isVideo: boolean; trailers: ReadonlySet<string> },
 ): Metadata {
-  const url = canonicalOf(markup, base) ?? base;
   const titles = [markup.title ?? "", ...metas.all("og:title")];
   const takesTrailers = isOfTrailer({ titles, urls: [url] });
   const canHaveMedium = isVideo || !isFrontPage(url);

@@ -60,7 +60,6 @@ export function extractPage(pages: readonly Thing[], base: URL): Metadata {
   const listed = pages.slice(0, maxPages);
   const first = <T>(extract: (page: Thing) => T | null) => firstKnown(listed, extract);
   return {
-    webpage_url: first((page) => tryParseUrl(textOf(page, "url"), base)?.href ?? null),
     site_name: first((page) => parseLine(textsWithin(page, "publisher", "name")[0])),
     title: first((page) => parseLine(textOf(page, "headline", "name"))),
     description: first((page) => parseProse(textOf(page, "description"))),
