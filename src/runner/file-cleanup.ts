@@ -125,15 +125,15 @@ export async function markRemoved(
 }
 
 /**
- * Creates a function that removes the files of a task that has ended, after its record says so, unless one is in use. Returns whether there are none
- * any more. What hinders it at the disk is logged once for each task; another call may succeed.
+ * Creates a function that removes the files of a task that has ended, after its record says so, unless one is in use. Returns whether it has
+ * said so there, and whether there are none any more. What hinders it at the disk is logged once for each task; another call may succeed.
  *
  * @throws ServiceError `unavailable` if the store cannot be written: then nothing is removed
  */
 export function createFileRemover(
   { store, files, logger }: { store: TaskStore; files: FileStore; logger: Pick<BaseLogger, "error"> },
   failed: string,
-): (id: string) => Promise<boolean> {
+): (id: string) => Promise<{ isMarked: boolean; isRemoved: boolean }> {
   const failing = new Set<string>();
 
   /** Returns undefined if it fails. */
@@ -148,14 +148,13 @@ export function createFileRemover(
   }
 
   return async (id) => {
-    if ((await attempt(id, () => files.isInUse(id))) !== false) return false;
-    await markRemoved(store, id);
+    if ((await attempt(id, () => files.isInUse(id))) !== false) return { isMarked: false, isRemoved: false };
+    const isMarked = (await markRemoved(store, id)) !== undefined;
     const isRemoved = await attempt(id, async () => {
       await files.remove(id);
       return true;
     });
-    if (isRemoved !== true) return false;
-    failing.delete(id);
-    return true;
+    if (isRemoved === true) failing.delete(id);
+    return { isMarked, isRemoved: isRemoved === true };
   };
 }

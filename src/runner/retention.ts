@@ -52,9 +52,9 @@ export async function deleteExpired(options: RetentionOptions): Promise<void> {
     const members = kind === undefined ? [] : await store.ownMembers(id);
     for (let n = 0; n < members.length; n += batchSize) {
       const removed = await Promise.all(members.slice(n, n + batchSize).map(removeUnused));
-      if (removed.includes(false) || signal.aborted) return;
+      if (removed.some(({ isRemoved }) => !isRemoved) || signal.aborted) return;
     }
-    if (state === "succeeded" && !(await removeUnused(id))) return;
+    if (state === "succeeded" && !(await removeUnused(id)).isRemoved) return;
     try {
       await store.delete(id);
     } catch (error) {

@@ -132,15 +132,11 @@ function createOldFileRemover({ store, ...deps }: Omit<StorageLimitOptions, "max
   async function removeFile(id: string): Promise<boolean> {
     const task = await store.get(id);
     if (task?.state !== "succeeded" || task.file === null) return false;
-    const isRemoved = await removeUnused(id);
-    const marked = await store.get(id);
-    if (!isRemoved) {
-      if (marked?.file === null) left.add(id);
-      return false;
-    }
-    // The disk was too full to say so before.
-    if (marked?.file != null) await store.update(id, { file: null }, { from: ["succeeded"], hasFile: true });
-    return true;
+    const { isMarked, isRemoved } = await removeUnused(id);
+    if (isMarked && !isRemoved) left.add(id);
+    // The store's disk was too full to say so before.
+    if (isRemoved && !isMarked) await store.update(id, { file: null }, { from: ["succeeded"], hasFile: true });
+    return isRemoved;
   }
 
   return {
@@ -155,7 +151,7 @@ function createOldFileRemover({ store, ...deps }: Omit<StorageLimitOptions, "max
       }
     },
     async removeLeft(): Promise<void> {
-      for (const id of left) if (await removeUnused(id)) left.delete(id);
+      for (const id of left) if ((await removeUnused(id)).isRemoved) left.delete(id);
     },
   };
 }
