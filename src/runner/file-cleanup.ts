@@ -1,5 +1,6 @@
-import { setImmediate } from "node:timers/promises";
+import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import type { BaseLogger } from "pino";
+import { logOutages } from "../async/outages.ts";
 import type { FileStore } from "../files/files.ts";
 import { isServiceError, logFieldsOf } from "../model/errors.ts";
 import { DamagedTaskError, damagedAs, StoreDiskFullError } from "../stores/rules.ts";
@@ -9,17 +10,27 @@ import type { KeyedMutex } from "../async/keyed-mutex.ts";
 
 export type FileCleanup = ReturnType<typeof createFileCleanup>;
 
-/** Removes files of canceled or deleted tasks; a failed run removes its own. */
-export function createFileCleanup(deps: {
+interface CleanupDeps {
   store: TaskStore;
   files: FileStore;
   mutex: KeyedMutex;
-  logger: Pick<BaseLogger, "warn" | "error">;
-}) {
-  const { store, files, mutex, logger } = deps;
-  const hasFiles = createLookup(files, mutex);
+  logger: Pick<BaseLogger, "info" | "warn" | "error">;
+  /** Pause before what failed is tried again, milliseconds; default a minute. */
+  retryMs?: number | undefined;
+}
 
-  /** Removes the unneeded files of a task once its run has ended. Never rejects. */
+/** Removes files of canceled or deleted tasks; a failed run removes its own. */
+export function createFileCleanup(deps: CleanupDeps) {
+  const { store, files, mutex, logger, retryMs = 60_000 } = deps;
+  const hasFiles = createLookup(files, mutex);
+  /** Tasks whose files could not be removed. */
+  const left = new Set<string>();
+  const attempt = logOutages(logger, {
+    failed: "looking for files that are not needed failed; retrying every minute",
+    restored: "looking for files that are not needed works again",
+  });
+
+  /** Removes the unneeded files of a task once its run has ended; if that fails, `run` tries again. Never rejects. */
   async function cleanUp(id: string): Promise<void> {
     try {
       await mutex.runExclusive(id, async () => {
@@ -27,37 +38,53 @@ export function createFileCleanup(deps: {
         // One after the other: thousands of tasks may end with their collection.
         await mutex.runExclusive("cleanup", async () => removeUnneededFiles(id, await store.get(id), files));
       });
+      left.delete(id);
     } catch (err) {
-      logger.error({ task: id, ...logFieldsOf(err) }, "files of a task could not be removed");
+      const message = "files of a task could not be removed; retrying every minute";
+      if (!left.has(id)) logger.error({ task: id, ...logFieldsOf(err) }, message);
+      left.add(id);
     }
   }
 
-  /**
-   * Removes the unneeded files of every task that has some, until `signal` is aborted. Leaves all files of tasks whose records
-   * are damaged. A task that the store does not know may belong to another store, and may be running: its result stays, and so
-   * does its work folder, unless nothing was written in it for a week (a crash may leave one after the record was deleted). Logs
-   * how many such tasks have files. Never rejects.
-   */
-  async function cleanUpAll(signal: AbortSignal): Promise<void> {
-    let orphans = 0;
-    try {
-      for (const id of await files.ids()) {
-        if (signal.aborted) return;
-        const task = await store.get(id).catch(damagedAs(null));
-        if (task === null) continue;
-        if (task === undefined) {
-          // A task is stored before it has files: this one was deleted since, or belongs to another store.
-          const hasFolder = !(await files.removeOldWorkFolder(id));
-          if (hasFolder || (await hasResult(id, files))) orphans += 1;
-        } else if (!isActive(task.state)) await cleanUp(id);
+  return {
+    cleanUp,
+    /** Does `cleanUpAll` once, and again every minute what failed, until `signal` is aborted. Never rejects. */
+    async run(signal: AbortSignal): Promise<void> {
+      let isDone: boolean | undefined;
+      while (!signal.aborted) {
+        isDone ??= await attempt(async () => {
+          await cleanUpAll(deps, cleanUp, signal);
+          return true;
+        });
+        for (const id of left) if (!signal.aborted) await cleanUp(id);
+        await sleep(retryMs, undefined, { signal }).catch(() => undefined);
       }
-      if (orphans > 0) logger.warn({ files: orphans }, "orphaned files: no such task in this store");
-    } catch (err) {
-      logger.error(logFieldsOf(err), "scanning for orphaned files failed");
-    }
-  }
+    },
+  };
+}
 
-  return { cleanUp, cleanUpAll };
+/**
+ * Removes the unneeded files of every task that has some, by `cleanUp`. Leaves all files of tasks whose records are damaged. A task that
+ * the store does not know may belong to another store, and may be running: its result stays, and so does its work folder, unless nothing
+ * was written in it for a week (a crash may leave one after the record was deleted). Logs how many such tasks have files.
+ */
+async function cleanUpAll(
+  { store, files, logger }: Omit<CleanupDeps, "mutex" | "retryMs">,
+  cleanUp: (id: string) => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  let orphans = 0;
+  for (const id of await files.ids()) {
+    if (signal.aborted) return;
+    const task = await store.get(id).catch(damagedAs(null));
+    if (task === null) continue;
+    if (task === undefined) {
+      // A task is stored before it has files: this one was deleted since, or belongs to another store.
+      const hasFolder = !(await files.removeOldWorkFolder(id));
+      if (hasFolder || (await hasResult(id, files))) orphans += 1;
+    } else if (!isActive(task.state)) await cleanUp(id);
+  }
+  if (orphans > 0) logger.warn({ files: orphans }, "orphaned files: no such task in this store");
 }
 
 /** Creates a function that says whether a task has files; most have none. One look answers all calls that came during the look before it. */

@@ -16,6 +16,8 @@ export interface RunnerOptions
   retentionS: number;
   /** How many bytes the files of all tasks may have together; 0: any number. */
   maxStoredBytes: number;
+  /** As in `createFileCleanup`. */
+  retryMs?: number;
   /** Returns 0 ≤ n < 1, to spread retries; default `Math.random`. */
   random?: () => number;
 }
@@ -41,13 +43,13 @@ const pollMs = 1_000;
  * the same files.
  */
 export function createRunner(options: RunnerOptions): Runner {
-  const { store, files, logger, retentionS, maxStoredBytes: maxBytes, random = Math.random } = options;
+  const { store, files, logger, retentionS, maxStoredBytes: maxBytes, retryMs, random = Math.random } = options;
   const clock = createClock(options);
   const storage = createStorageLimit({ store, files, maxBytes, logger });
   const mutex = createKeyedMutex();
   const partials = new PartialDownloads();
   const deps: RunDeps = { ...options, storage, mutex, partials, now: clock.now, random };
-  const cleanup = createFileCleanup({ store, files, mutex, logger });
+  const cleanup = createFileCleanup({ store, files, mutex, logger, retryMs });
   const stopping = new AbortController();
   const runs = createRunningTasks({
     ...options,
@@ -79,7 +81,7 @@ export function createRunner(options: RunnerOptions): Runner {
       const poll = setInterval(claims.wake, pollMs);
       const { signal } = stopping;
       const background = [
-        cleanup.cleanUpAll(signal),
+        cleanup.run(signal),
         storage.hold(signal),
         deleteExpired({ store, files, retentionS, signal, logger, clock }),
       ];

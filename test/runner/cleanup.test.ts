@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
+import { ServiceError } from "../../src/model/errors.ts";
 import { createRunnerHarness } from "./harness.ts";
 
 /** Cancels 50 tasks at once; those of which a run has left something have a work folder. Returns which of them the store was asked for. */
@@ -62,5 +63,54 @@ describe("when many tasks are canceled at once, the runner", () => {
     expect(left).toEqual([]);
     expect(reads).toEqual(new Set(ids.filter((_, n) => n % 2 === 0)));
     expect(most).toBe(1);
+  });
+});
+
+describe("while the store is out of reach, the runner", () => {
+  /** Creates a runner whose store can be read while `isUp`. */
+  function createOutage() {
+    const inner = createMemoryStore();
+    const state = { isUp: true };
+    let refused = 0;
+    const store: TaskStore = {
+      ...inner,
+      async get(id) {
+        if (state.isUp) return inner.get(id);
+        refused += 1;
+        throw new ServiceError("unavailable", "the database is restarting");
+      },
+    };
+    return { state, tries: () => refused, ...createRunnerHarness({ store, concurrency: 0, retryMs: 10 }) };
+  }
+
+  it("leaves the files of a task that is canceled, says so once however often it tries, and removes them later", async () => {
+    const { state, tries, runner, store, files, log, add } = createOutage();
+    const [{ id }, earlier] = [await add(), await add()];
+    await store.update(earlier.id, { state: "canceled" });
+    await files.openWorkFolder(earlier.id);
+    runner.start();
+    await vi.waitUntil(() => files.parts().length === 0, 60_000);
+    await files.openWorkFolder(id);
+    state.isUp = false;
+    await store.update(id, { state: "canceled" });
+    await vi.waitUntil(() => tries() > 3, 60_000);
+    expect(files.parts()).toEqual([id]);
+    state.isUp = true;
+    await vi.waitUntil(() => files.parts().length === 0, 60_000);
+    expect(log).toMatchObject([{ task: id, code: "unavailable" }]);
+  });
+
+  it("looks for what was left before its start again once it is not", async () => {
+    const { state, runner, store, files, log, add } = createOutage();
+    const { id } = await add();
+    await store.update(id, { state: "canceled" });
+    await files.openWorkFolder(id);
+    state.isUp = false;
+    runner.start();
+    await vi.waitUntil(() => log.length === 1, 60_000);
+    state.isUp = true;
+    await vi.waitUntil(() => files.parts().length === 0, 60_000);
+    await vi.waitUntil(() => log.length === 2, 60_000);
+    expect(log).toMatchObject([{ level: "error", code: "unavailable" }, { level: "info" }]);
   });
 });
