@@ -171,6 +171,16 @@ describe("a task for the entries of a playlist", () => {
     expect(warnings).toEqual([{ code: "entries_missing", message }]);
   });
 
+  test("for a URL that the playlist has twice has one member, and says that another one is not there", async () => {
+    const { resolver } = createPlaylist([...entriesUpTo(1), ...entriesUpTo(2)]);
+    const harness = createRunnerHarness({ resolver });
+    const { id } = await harness.add(playlistUrl, { entries: [entryUrl(1), entryUrl(9)] });
+    harness.runner.start();
+    const { warnings, counts } = await harness.until(id, "succeeded");
+    expect(warnings).toEqual([{ code: "entries_missing", message: "1 of 2 URLs are not in the playlist" }]);
+    expect(counts).toMatchObject({ succeeded: 1 });
+  });
+
   test("leaves out entries that have no URL of a page, and says which", async () => {
     const entries = entriesUpTo(3).map((entry, n) => (n === 1 ? { ...entry, url: "javascript:alert(1)" } : entry));
     const { resolver } = createPlaylist(entries);

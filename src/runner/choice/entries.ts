@@ -56,18 +56,18 @@ function chooseByIndex(ranges: readonly IndexRange[]): EntryChoice {
   };
 }
 
+/** An entry that comes again is wanted once. */
 function chooseByUrl(urls: readonly string[]): EntryChoice {
-  const wanted = new Set(urls.map(normalized));
-  const left = new Set(wanted);
+  const left = new Set(urls.map(normalized));
+  const { size } = left;
   return {
-    isWanted(entry) {
-      const url = normalized(entry.url);
-      left.delete(url);
-      return wanted.has(url);
-    },
+    isWanted: ({ url }) => left.delete(normalized(url)),
     isComplete: () => left.size === 0,
-    missingAfter: (_, members) =>
-      members >= wanted.size ? undefined : `${wanted.size - members} of ${wanted.size} URLs are not in the playlist`,
+    missingAfter(_, members) {
+      // Those that an earlier run has found are left, too, and members may have been deleted.
+      const missing = Math.min(left.size, size - members);
+      return missing <= 0 ? undefined : `${missing} of ${size} URLs are not in the playlist`;
+    },
   };
 }
 
