@@ -2,15 +2,24 @@ import type { Download } from "../engines/engine.ts";
 import type { FileWarning } from "../model/file-warnings.ts";
 import type { PageInfo } from "../model/page-info.ts";
 import type { TaskOptions } from "../model/task.ts";
+import type { SkipSegment } from "../resolvers/sponsor-block.ts";
 
 /**
  * Returns the engine's warnings of a file, and those that follow from the task and its page: the file lasts much less than
  * its page says, as previews and files that were cut before they were published do; it is higher than the task allows; it got no cover.
+ *
+ * @param segments Of the video, which the task skips or marks.
  */
-export function checkFile(download: Download, page: PageInfo, options: TaskOptions): FileWarning[] {
+export function checkFile(
+  download: Download,
+  page: PageInfo,
+  options: TaskOptions,
+  segments: readonly SkipSegment[],
+): FileWarning[] {
+  const isCut = options.ranges !== undefined || (segments.length > 0 && options.skip_mode !== "chapters");
   return [
     ...download.warnings,
-    ...checkDuration(download, page, options),
+    ...(isCut ? [] : checkDuration(download, page)),
     ...checkMaxHeight(download.height, options),
     ...checkCover(download, page, options),
   ];
@@ -24,11 +33,10 @@ const leastShare = 0.1;
 function checkDuration(
   { duration: fileS, warnings }: Download,
   { duration: pageS, live_status }: PageInfo,
-  { ranges, skip }: TaskOptions,
 ): FileWarning[] {
   const isLive = live_status === "is_live" || live_status === "is_upcoming";
   const isKnown = warnings.some(({ code }) => code === "duration_differs");
-  if (pageS === null || fileS === null || isLive || isKnown || ranges !== undefined || skip !== undefined) return [];
+  if (pageS === null || fileS === null || isLive || isKnown) return [];
   if (pageS - fileS <= Math.max(leastS, leastShare * pageS)) return [];
   const message = `the file lasts ${fileS.toFixed(1)} s, its page says ${pageS.toFixed(1)} s`;
   return [{ code: "duration_differs", message }];

@@ -68,7 +68,7 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
   const before = earlierProgress(task);
   const hasProgressed = () => (progress.bytes ?? 0) > (before.downloaded_bytes ?? 0);
   const stalledCount = () => (hasProgressed() ? 0 : run.stalledCount);
-  let unknownSkips: FileWarning[] = [];
+  let skips: Skips = { segments: [], warnings: [] };
   // It starts while the page is read.
   deps.engine.prepare?.();
   const { target, download } = await downloadTarget(task, {
@@ -90,8 +90,7 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
     download: async (current) => {
       const folder = await files.openWorkFolder(task.id);
       signal.throwIfAborted();
-      const skips = await findSkips(current.page, task.options, deps, signal);
-      unknownSkips = skips.warnings;
+      skips = await findSkips(current.page, task.options, deps, signal);
       return downloadWithin(limit, current, { folder, options: task.options, ...skips }, deps, run);
     },
     get bytes() {
@@ -105,7 +104,7 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
   await deps.library?.expect(task.id);
   await files.saveResult(task.id, download.path, others);
   const title = target.page.title ?? nameInPath(task.url);
-  const warnings = [...target.warnings, ...listWarnings(download, target, task.options), ...unknownSkips];
+  const warnings = [...target.warnings, ...listWarnings(download, target, task.options, skips)];
   const { path, ext, mime_type, size, sha256, duration, width, height } = download;
   const medium = { kind: "media", path, ext, mime_type, size, sha256 } as const;
   const listed = listFiles(medium, download.others, { title, id: task.id });
@@ -115,11 +114,12 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
 }
 
 /** Returns what the file lacks of what its page says, and of what was asked for and is not listed. */
-function listWarnings(download: Download, { page, choice }: Target, options: TaskOptions): FileWarning[] {
+function listWarnings(download: Download, { page, choice }: Target, options: TaskOptions, skips: Skips): FileWarning[] {
   return [
-    ...checkFile(download, page, options),
+    ...checkFile(download, page, options, skips.segments),
     ...warnOfMissing(chooseAudio(page, choice, options), download),
     ...warnOfMissingSubtitles(chooseSubtitles(page, options), options, download),
+    ...skips.warnings,
   ];
 }
 
@@ -197,13 +197,19 @@ function embeddingOf({ embed }: TaskOptions, isMarked: boolean): Embedding {
   return embed ? "all" : "none";
 }
 
-/** Returns what the task skips in the video; a warning if that cannot be known. */
+/** What a task skips in a video; a warning if that cannot be known. */
+interface Skips {
+  segments: SkipSegment[];
+  warnings: FileWarning[];
+}
+
+/** Returns what the task skips in the video. */
 async function findSkips(
   page: PageInfo,
   { skip }: TaskOptions,
   { findSkips: find }: ProduceFileDeps,
   signal: AbortSignal,
-): Promise<{ segments: SkipSegment[]; warnings: FileWarning[] }> {
+): Promise<Skips> {
   if (skip === undefined) return { segments: [], warnings: [] };
   try {
     return { segments: upToEnd(await find(page, skip, signal), page.duration), warnings: [] };

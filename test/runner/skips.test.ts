@@ -46,7 +46,13 @@ async function startSponsorBlock(answer: readonly Segment[] | number | string) {
 }
 
 /** Runs a task with these options on a page of YouTube; returns the job that its engine got, and the task. */
-async function run(url: string, options: TaskOptions, extractor = "Youtube", format: Partial<Format> = {}) {
+async function run(
+  url: string,
+  options: TaskOptions,
+  extractor = "Youtube",
+  format: Partial<Format> = {},
+  duration = 100,
+) {
   const client = createHttpClient({ allowNetworks: ["127.0.0.1/32"] });
   onTestFinished(() => client.close());
   const jobs: DownloadJob[] = [];
@@ -56,7 +62,7 @@ async function run(url: string, options: TaskOptions, extractor = "Youtube", for
     findSkips: createSponsorBlock(client, url),
     downloads: async (job) => {
       jobs.push(job);
-      return writeMedium(job);
+      return { ...(await writeMedium(job)), duration };
     },
   });
   const { id: taskId } = await add("https://www.youtube.com/watch?v=x", options);
@@ -195,6 +201,16 @@ test.each([
   const { url } = await startSponsorBlock([{ category: "sponsor", segment }]);
   const { job } = await run(url, { skip: ["sponsor"], skip_mode: "chapters" });
   expect(job?.description.chapters.map(({ startS }) => startS)).toEqual(starts);
+});
+
+test.each<[string, string[], TaskOptions]>([
+  ["has a warning if segments only become chapters", ["duration_differs"], { skip_mode: "chapters" }],
+  ["has a warning if it has no such segment", ["duration_differs"], { skip: ["hook"] }],
+  ["has none if segments were cut out", [], {}],
+])("a file that lasts much less than its page says %s", async (_, codes, options) => {
+  const { url } = await startSponsorBlock(segments);
+  const { task } = await run(url, { skip: ["sponsor"], ...options }, "Youtube", {}, 12.5);
+  expect(task.file?.warnings?.map(({ code }) => code)).toEqual(codes);
 });
 
 test("nothing is cut if there are more segments than anybody marks", async () => {
