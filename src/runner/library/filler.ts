@@ -109,7 +109,7 @@ export class Filler {
       logger.info({ task: id, path: library[0]?.path }, "put into the library");
       return true;
     } catch (error) {
-      signal.throwIfAborted();
+      if (signal.aborted) return false;
       const failure = diskError("put the file into the library", error);
       const message = messageOf(failure);
       const known = file?.warnings?.find(isLibraryFailure);

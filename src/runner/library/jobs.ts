@@ -64,9 +64,7 @@ export function createLibraryJobs(folder: string) {
       if (kind === undefined) await rm(pathOf(id, removalEnding), { force: true });
     },
     /** Whether nothing was written for a week: the task may belong to another store before. */
-    async isOld(id: string): Promise<boolean> {
-      return Date.now() - (await stat(pathOf(id))).mtimeMs > oldMs;
-    },
+    isOld: (id: string): Promise<boolean> => isOld(pathOf(id)),
     /** Returns what only one process has at a time, until it is disposed of or the process ends; undefined if another has it. */
     tryLock(): Disposable | undefined {
       const lock = new DatabaseSync(join(folder, "lock.db"), { timeout: 0 });
@@ -89,8 +87,13 @@ const draftEnding = ".new";
 
 /** Removes the draft of a process that was killed a week ago. */
 async function removeOld(path: string): Promise<void> {
-  const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: Infinity }));
-  if (Date.now() - mtimeMs > oldMs) await rm(path, { force: true });
+  if (await isOld(path)) await rm(path, { force: true });
+}
+
+/** Returns false if there is no such file. */
+async function isOld(path: string): Promise<boolean> {
+  const found = await unlessMissing(stat(path));
+  return found !== undefined && Date.now() - found.mtimeMs > oldMs;
 }
 
 /** Writes a file that is there wholly or not at all, also if several write it at once. */

@@ -219,6 +219,28 @@ describe("a library that cannot be written to", () => {
   });
 });
 
+it("says nothing of a file that was being put there when the service stopped", async () => {
+  const { open, add, files, log } = createLibraryHarness();
+  const [opening, stopping] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const slow: typeof files = {
+    ...files,
+    async open(...result) {
+      opening.resolve();
+      await stopping.promise;
+      return files.open(...result);
+    },
+  };
+  const library = await open({ files: slow });
+  library.start();
+  const { succeed } = await add(library, known);
+  await succeed();
+  await opening.promise;
+  const stopped = library.stop();
+  stopping.resolve();
+  await stopped;
+  expect(log.map(({ msg }) => msg)).toEqual([]);
+});
+
 it("a task that succeeds while the library is away tries only one of those again that wait for it", async () => {
   const inner = createMemoryStore();
   let newest: string | undefined;
