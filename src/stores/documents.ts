@@ -166,27 +166,13 @@ export function readAnswer({ id, url, options }: Task, answer: string): Reused {
 
 /** Returns a deep copy. It is fast for new tasks, whose only object is `options`. */
 export function copyTask(task: Task): Task {
-  const { options, progress, info, file, files, error, kind, collection, video } = task;
-  return {
-    ...task,
-    ...(kind !== undefined && structuredClone(task)),
-    ...(collection && { collection: copyPlace(collection) }),
-    ...(video && { video: { ...video } }),
-    options: { ...options, ...(hasLists(options) && structuredClone(options)) },
-    progress: progress && structuredClone(progress),
-    info: info && structuredClone(info),
-    file: file && structuredClone(file),
-    ...(files && { files: structuredClone(files) }),
-    error: error && structuredClone(error),
-  };
+  const { options, ...others } = task;
+  if (hasObjects(options) || hasObjects(others)) return structuredClone(task);
+  return { ...task, options: { ...options } };
 }
 
-function copyPlace({ entry, ...place }: NonNullable<Task["collection"]>) {
-  return { ...place, ...(entry && { entry: { ...entry } }) };
-}
-
-function hasLists(options: Task["options"]): boolean {
-  return Object.values(options).some((value) => typeof value === "object");
+function hasObjects(values: object): boolean {
+  return Object.values(values).some((value) => typeof value === "object" && value !== null);
 }
 
 /** Adds what earlier releases did not write. */

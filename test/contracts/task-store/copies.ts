@@ -17,6 +17,17 @@ export function describeCopies(open: OpenStore): void {
       expect(await store.get(before.id)).toEqual(before);
     });
 
+    test("changing what a playlist says of a stored task changes nothing that create returned", async () => {
+      const { store, clock } = await openStoreHarness(open);
+      const chapters = [{ start_time: 0, end_time: 5, title: "first" }];
+      const collection = { id: "c", index: 1, title: null, entry: { chapters } };
+      const task = { ...newTask("https://video.example.com/1", {}, clock.now()), collection };
+      const before = structuredClone(task);
+      const created = await store.create(task);
+      chapters[0]!.title = "mutated";
+      expect(created).toEqual(before);
+    });
+
     test("a change changed after update was called is applied as it was when called", async () => {
       const { store, add } = await openStoreHarness(open);
       const { id } = await add();
