@@ -4,12 +4,16 @@ import type { TaskStore } from "./store.ts";
 /** Methods that are measured. */
 export const storeMethods = [
   "create",
+  "reuse",
+  "grow",
+  "retryMembers",
   "get",
   "list",
   "update",
   "delete",
   "claim",
   "heartbeat",
+  "ownMembers",
   "storedFiles",
   "count",
   "ping",

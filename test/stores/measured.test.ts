@@ -24,16 +24,26 @@ const task = () => newTask("https://video.example.com/", {}, new Date());
 test("each call is observed once, with its method", async () => {
   const { store, calls } = observed();
   const { id } = await store.create(task());
+  await store.reuse(task());
   await store.get(id);
   await store.list({ limit: 1 });
   const claim = await store.claim({ leaseMs: 1_000 });
   await store.heartbeat(id, claim!.lease, 1_000);
   await store.update(id, { state: "failed" });
+  const growing = { lease: "none", members: [], isReusing: false, growth: null };
+  await Promise.allSettled([store.grow("unknown", growing), store.retryMembers("unknown", "none")]);
+  await store.ownMembers(id);
   await store.storedFiles({ limit: 1 });
   await store.count();
   await store.ping();
   await store.delete(id);
   expect(calls.toSorted()).toEqual([...storeMethods].toSorted());
+});
+
+test("every method of a store but `close` is observed", () => {
+  const { close: _, ...store } = createMemoryStore();
+  const methods = Object.entries(store).flatMap(([name, member]) => (typeof member === "function" ? name : []));
+  expect([...storeMethods].toSorted()).toEqual(methods.toSorted());
 });
 
 test("a refusal by the rules is no failure of the store", async () => {
