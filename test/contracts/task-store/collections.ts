@@ -16,6 +16,7 @@ import {
 } from "./harness.ts";
 import { addKey } from "./turns.ts";
 import { noTasks } from "../../../src/feed/collection-changes.ts";
+import { pageInfo } from "../../page-info.ts";
 
 const playlist = "https://video.example.com/list";
 const start: Growth = { slice: { offset: 0, made: 0 } };
@@ -203,6 +204,16 @@ export function describeCollections(open: OpenStore): void {
       expect(members.slice(0, 2)).toEqual([queued?.id, done?.id]);
       expect(members).not.toContain(failed?.id);
       expect(idsOf((await store.list({ limit: 9 })).tasks)).toContain(queued?.id);
+    });
+
+    test("each entry becomes the newest task for it, whatever tasks other entries become", async () => {
+      const harness = await openStoreHarness(open);
+      const [page, canonical] = [entryUrl(0), entryUrl(1)];
+      const older = await harness.add(page);
+      await harness.store.update(older.id, { info: pageInfo({ url: page, webpage_url: canonical }) });
+      const newer = await harness.add(page);
+      const { id } = await collect(harness, [page, canonical]);
+      expect(idsOf(await membersOf(harness, id))).toEqual([newer.id, older.id]);
     });
 
     test("without reuse every entry is made, and an entry that is listed twice is made once with it", async () => {

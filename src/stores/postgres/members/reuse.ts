@@ -13,7 +13,7 @@ export interface Reusable {
 }
 
 /**
- * Returns the tasks that are reused: the newest ones that these would only repeat, and that have fewer places of collections; default:
+ * Returns the tasks that are reused, the newest first: those that these would only repeat, and that have fewer places of collections; default:
  * any number.
  */
 export async function lockReusable(
@@ -38,9 +38,9 @@ export async function lockReusable(
     if (left.length < others.length) seqs.push(seq);
     others = left;
   }
-  const rows = await lockRows(sql, seqs);
+  const rows = (await lockRows(sql, seqs)).filter(({ state, bytes }) => isActive(state) || bytes > 0);
   const reusable: Reusable[] = [];
-  for await (const row of inTurns(rows.filter(({ state, bytes }) => isActive(state) || bytes > 0))) {
+  for await (const row of inTurns(rows.toReversed())) {
     reusable.push({ row, task: parseTask(row) });
   }
   return reusable;
