@@ -149,7 +149,7 @@ export interface TaskStore {
    */
   heartbeat(id: string, lease: string, leaseMs: number): Promise<boolean>;
 
-  /** Returns the ids of those members with a file that `delete` of the collection would remove. */
+  /** Returns the ids of those members with a file that `delete` of the collection would remove; none if there is no such task. */
   ownMembers(id: string): Promise<string[]>;
 
   /**

@@ -10,12 +10,12 @@ import { newMessage, type NewMessage } from "./outbox.ts";
 import type { UpdateOptions } from "./store.ts";
 import { pageKeyOf, siteKeyOf, videoKeyOf } from "./video-keys.ts";
 
-/** What no change of the task itself changes. */
-type FixedColumn = "listed" | "memberships" | "video";
+/** What a change writes of a task, without what says who may claim it. */
+export type ChangedColumns = Omit<StoredTask, "id" | "owner" | "lease" | "listed" | "memberships" | "video">;
 
 export interface TaskWrite {
   task: Task;
-  stored: Omit<StoredTask, "id" | "owner" | "lease" | FixedColumn>;
+  stored: ChangedColumns;
   /** What to publish: `info`, by far the longest member, only if the change has set it. */
   event: TaskEvent;
   /** The message to webhooks' receivers if the change has ended the task. */
@@ -130,7 +130,7 @@ function fileColumns({ file, files, finished_at }: Task): Pick<StoredTask, "byte
   return { bytes: files?.reduce((sum, { size }) => sum + size, 0) ?? file.size, finishedAt: finished_at };
 }
 
-function toTaskWrite(given: Task, earlier: ChangedColumns, hasNewInfo = false): TaskWrite {
+function toTaskWrite(given: Task, earlier: KeptColumns, hasNewInfo = false): TaskWrite {
   const whole = JSON.stringify(given);
   const task = hasNewInfo && isLong(whole) ? boundTask(given) : given;
   const document = task === given ? whole : JSON.stringify(task);
@@ -152,7 +152,7 @@ function toTaskWrite(given: Task, earlier: ChangedColumns, hasNewInfo = false): 
 }
 
 /** What a change may leave as it is. */
-type ChangedColumns = Pick<StoredTask, "stalledCount" | "pageVideo" | "siteVideo">;
+type KeptColumns = Pick<StoredTask, "stalledCount" | "pageVideo" | "siteVideo">;
 
 function leaseLostError({ id }: Task): ServiceError {
   return new ServiceError("conflict", `task ${id} cannot be changed: its lease is no longer valid`);

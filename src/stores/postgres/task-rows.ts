@@ -1,10 +1,11 @@
 import type { KeyLimits } from "../../model/access-key.ts";
 import type { StoredTask } from "../documents.ts";
 import { taskNotFoundError } from "../rules.ts";
+import type { ChangedColumns } from "../task-writes.ts";
 import { asText, type Sql } from "./database.ts";
 
 /** What an update writes of a task. */
-export interface RowUpdate extends Omit<StoredTask, "id" | "owner" | "listed" | "memberships" | "video"> {
+export interface RowUpdate extends ChangedColumns, Pick<StoredTask, "lease"> {
   /** Id of the task's job; a task that is queued or claimed has one. */
   job: string | null;
 }

@@ -13,7 +13,7 @@ import { type Disk, openDisk } from "./disk.ts";
 import { createOutboxTable } from "./outbox-table.ts";
 import { OwnerTable } from "./owner-table.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
-import { iterateQueued, readDocument, readOldestFiles, readPage, requireTask, TaskTable } from "./task-table.ts";
+import { findTask, iterateQueued, readDocument, readOldestFiles, readPage, TaskTable } from "./task-table.ts";
 import { createTransactions, type Transactions } from "./transactions.ts";
 import { createTaskWrites } from "./write-tasks.ts";
 import { countWindowMs, createKeyStore, type KeyStore } from "../key-store.ts";
@@ -116,7 +116,7 @@ function createTaskReads({ sql, tasks, owners, transactions, damage }: TaskReads
 
     ownMembers: (id) =>
       read(() => {
-        const { seq } = requireTask(sql, id);
+        const seq = findTask(sql, id)?.seq ?? 0;
         return (sql.ownMembersWithFiles.all(seq) as { id: string }[]).map((row) => row.id);
       }),
 

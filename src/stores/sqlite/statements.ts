@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { states } from "../../model/task.ts";
-import type { StoredTask } from "../documents.ts";
+import type { ChangedColumns } from "../task-writes.ts";
 import { migrations } from "./migrations.ts";
 
 /** What decides whether a claim may take a task. */
@@ -16,7 +16,7 @@ export const never: ClaimState = Object.freeze({ claimable: 0, dueAtMs: null, le
 export const heldUntil = (dueAtMs: number, lease: string | null): ClaimState => ({ claimable: 0, dueAtMs, lease });
 
 /** What an update writes of a task. */
-export interface SavedTask extends Omit<StoredTask, "id" | "owner" | "listed" | "memberships" | "video">, ClaimState {}
+export interface SavedTask extends ChangedColumns, ClaimState {}
 
 /** The columns that an insert and an update write. */
 const columns = ["state", "claimable", "document", "bytes", "finished_at", "site_video"];

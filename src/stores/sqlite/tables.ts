@@ -2,13 +2,13 @@ import type { Task } from "../../model/task.ts";
 import { tryParseTask } from "../documents.ts";
 import type { NewMessage } from "../outbox.ts";
 import { membersAtOnce } from "../member-rules.ts";
-import { assertStoredBytes, earlierDocument } from "../rules.ts";
+import { assertStoredBytes, earlierDocument, taskNotFoundError } from "../rules.ts";
 import { type Idempotency, idempotencyTtlMs } from "../store-types.ts";
 import { newColumns, type TaskWrite } from "../task-writes.ts";
 import { isSameVideo, searchKeysOf } from "../video-keys.ts";
 import type { OwnerTable } from "./owner-table.ts";
 import type { ClaimState, Statements } from "./statements.ts";
-import { findTask, requireTask, type TaskRow, type TaskTable } from "./task-table.ts";
+import { findTask, type TaskRow, type TaskTable } from "./task-table.ts";
 
 /** Where a member is in a collection. */
 interface Place {
@@ -33,7 +33,11 @@ export function createTables({ sql, tasks, owners, outbox }: TablesDeps) {
     find: (seq: number) => sql.taskBySeq.get(seq) as TaskRow | undefined,
     byId: (id: string) => findTask(sql, id),
     /** @throws ServiceError `not_found` */
-    require: (id: string) => requireTask(sql, id),
+    require(id: string): TaskRow {
+      const row = findTask(sql, id);
+      if (row === undefined) throw taskNotFoundError(id);
+      return row;
+    },
     /** Returns the newest task that this one would only repeat, and that has fewer places of collections; default: any number. */
     findReusable: (task: Task, places = Infinity) => findReusable(sql, task, places),
     /** Returns what was kept under the key in the last 24 hours, as `earlierDocument`. */

@@ -1,14 +1,14 @@
 import { noTasks } from "../../feed/collection-changes.ts";
 import { states } from "../../model/task.ts";
-import { type ClaimExceptions, duplicateTaskError, taskNotFoundError } from "../rules.ts";
+import { type ClaimExceptions, duplicateTaskError } from "../rules.ts";
 import type { ListedTask, StoredTask } from "../documents.ts";
 import type { Counted } from "../quotas.ts";
 import type { ListQuery, TaskCounts } from "../store.ts";
 import type { StoredFile, StoredFilesQuery } from "../store-types.ts";
 import type { OwnerTable } from "./owner-table.ts";
-import { columnValues, type NewTask, type SavedTask, type Statements } from "./statements.ts";
+import { type ClaimState, columnValues, type NewTask, type SavedTask, type Statements } from "./statements.ts";
 
-export interface TaskRow extends StoredTask, SavedTask {
+export interface TaskRow extends StoredTask, ClaimState {
   seq: number;
   host: string;
 }
@@ -164,13 +164,6 @@ function readCounts(sql: Statements): TaskCounts["byState"] {
 /** Returns the row of a task; undefined if there is none. */
 export function findTask(sql: Statements, id: string): TaskRow | undefined {
   return sql.taskById.get(id) as TaskRow | undefined;
-}
-
-/** @throws ServiceError `not_found` */
-export function requireTask(sql: Statements, id: string): TaskRow {
-  const row = findTask(sql, id);
-  if (row === undefined) throw taskNotFoundError(id);
-  return row;
 }
 
 /** Returns the record of a task; undefined if there is none. */

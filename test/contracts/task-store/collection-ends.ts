@@ -184,6 +184,7 @@ export function describeCollectionEnds(open: OpenStore): void {
       expect(await store.ownMembers(first.id)).toEqual([own?.id]);
       expect(await store.delete(first.id)).toMatchObject({ id: first.id });
       expect(await store.get(first.id)).toBeUndefined();
+      expect(await store.ownMembers(first.id)).toEqual([]);
       expect(await store.get(own!.id)).toBeUndefined();
       expect(await store.get(single.id)).toMatchObject({ state: "queued" });
       expect(idsOf(await membersOf(harness, second.id))).toContain(shared?.id);
