@@ -24,18 +24,17 @@ export async function openPostgresResources(options: PostgresResourcesOptions) {
   /** Logs problems of background work. */
   const onWarning = createWarningLog(logger);
   const connection = connectionConfig(url);
+  const opened = new AsyncDisposableStack();
+  const close = () => opened.disposeAsync();
   const database = createDatabase(connection, onWarning);
-  const closers = [database.close];
-  const close = async (): Promise<void> => {
-    for (const end of closers) await end();
-  };
+  opened.defer(database.close);
   try {
     await requireSessions(database);
     await migrate(database, logger);
     const jobs = await openJobQueue({ connection, heartbeatS, clock, onWarning });
-    closers.unshift(jobs.close);
+    opened.defer(jobs.close);
     const feed = await openEventFeed({ pool: database.pool, connection, logger });
-    closers.unshift(feed.close);
+    opened.defer(feed.close);
     return { database, jobs, feed, onWarning, close };
   } catch (error) {
     await close();
