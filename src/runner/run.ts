@@ -179,9 +179,7 @@ async function storeFailure(failure: unknown, run: TaskRun, deps: FailedRunDeps)
     if (failure instanceof Interruption) return await requeue(failure, run);
     return await failOrRetry(failure, run, deps);
   } catch (err) {
-    if (err instanceof Interruption) {
-      return { outcome: { kind: "taken" }, message: "run ended: lease lost" };
-    }
+    if (err instanceof Interruption) return requeue(err, run);
     const message = "run ended, but storing its result failed";
     return { outcome: { kind: "lost" }, level: "error", message, fields: { err } };
   }

@@ -37,22 +37,22 @@ export type RunningTasks = ReturnType<typeof createRunningTasks>;
 export function createRunningTasks(options: RunningTasksOptions) {
   const { store, concurrency, perHost, leaseMs = 30_000, mutex, logger, signal } = options;
   const { runTask, onFreeSlot, pausedHosts } = options;
-  /** Each with a promise that resolves once it has ended. */
-  const runs = new Map<TaskRun, Promise<void>>();
+  const runs = new Set<TaskRun>();
   const attempt = logOutages(logger, {
     failed: "claiming tasks failed; retrying every second",
     restored: "claiming tasks works again",
   });
   const interrupt = (run: TaskRun) => run.controller.abort(new Interruption("shutdown"));
-  signal.addEventListener("abort", () => runs.keys().forEach(interrupt));
+  signal.addEventListener("abort", () => runs.forEach(interrupt));
 
   /** Returns the runs of a task: more than one if it was claimed again before its earlier run has ended. */
-  const of = (id: string): TaskRun[] => [...runs.keys()].filter(({ claim }) => claim.task.id === id);
+  const of = (id: string): TaskRun[] => [...runs].filter(({ claim }) => claim.task.id === id);
 
   function launch(run: TaskRun): void {
     const { id } = run.claim.task;
     if (signal.aborted) interrupt(run);
-    const ended = mutex
+    runs.add(run);
+    void mutex
       .runExclusive(id, () => runTask(run))
       .catch((err: unknown) => logger.error({ task: id, err }, "unexpected error in a run"))
       .finally(() => {
@@ -60,18 +60,17 @@ export function createRunningTasks(options: RunningTasksOptions) {
         runs.delete(run);
         onFreeSlot();
       });
-    runs.set(run, ended);
   }
 
   return {
     of,
     /** Whether one more may begin, if only of an owner that has none. */
-    hasFreeSlot: () => runs.size < concurrency || hasSpare([...runs.keys()], concurrency),
+    hasFreeSlot: () => runs.size < concurrency || hasSpare([...runs], concurrency),
     /** Claims a task and starts to run it; false if there is none to run. Never rejects. */
     async claimNext(): Promise<boolean> {
       let sinceMs = 0;
       let claim: Claim | undefined;
-      for (const { exceptHosts, exceptOwners } of claimQueries([...runs.keys()], { concurrency, perHost })) {
+      for (const { exceptHosts, exceptOwners } of claimQueries([...runs], { concurrency, perHost })) {
         sinceMs = performance.now();
         const query = { leaseMs, exceptHosts: [...exceptHosts, ...pausedHosts()], exceptOwners };
         claim = await attempt(() => store.claim(query));

@@ -60,7 +60,10 @@ test("a task whose outcome cannot be stored during the lease is claimed again", 
   runner.start();
   await vi.waitUntil(() => files.results().length > 0, { timeout: 60_000, interval: 1 });
   await vi.advanceTimersByTimeAsync(leaseMs);
-  await vi.waitUntil(() => log.some(({ msg }) => /storing its result failed|lease lost/.test(String(msg))), 60_000);
+  await vi.waitUntil(
+    () => log.some(({ msg }) => /storing its result failed|claimed elsewhere/.test(String(msg))),
+    60_000,
+  );
   expect(files.results()).toEqual([id]);
   isDown = false;
   expect(await until(id, "succeeded")).toMatchObject({ attempts: 1 });

@@ -169,7 +169,7 @@ export function fitName(name: string, maxBytes: number): string {
  */
 export function previewPath(page: URL, found: unknown, template: Template): string {
   if (!Value.Check(PageInfo, found)) throw new ServiceError("no_media", "the resolver reads no pages");
-  const { format } = chooseFormat(found, {}, null);
+  const { format } = chooseFormat(found, {});
   const name = `film.${format.ext ?? "mp4"}`;
   const { height, width } = format;
   const media = { name, mime_type: "video/mp4", size: 0, sha256: "", url: "" };

@@ -57,7 +57,7 @@ export function createDatabase(): DatabaseSync {
 /** A checkpoint waits for the disk; of 32 MiB it does not take noticeably longer than of less. */
 const checkpointPages = 8192;
 
-/** Counts again what the last process may not have written: see `createOwnerTable`. */
+/** Counts again what the last process may not have written: see `OwnerTable`. */
 const countQueued = `
   UPDATE owners SET queued = 0 WHERE queued <> 0;
   INSERT INTO owners (owner, queued, running, bytes, claimed)

@@ -182,7 +182,7 @@ const maxHosts = 10_000;
 const maxPruned = 100;
 
 /** Creates the pauses in `unreel.host_pauses`, as the listener hears of them. */
-function createPauseRows(pool: Pick<ClientBase, "query">) {
+function createPauseRows(pool: Queryable) {
   const listeners = new Set<(pause: SharedPause) => void>();
 
   function tell(pause: SharedPause): void {
@@ -197,7 +197,7 @@ function createPauseRows(pool: Pick<ClientBase, "query">) {
       return () => void listeners.delete(listener);
     },
     /** Reads those that were written while nobody listened. */
-    async readAll(client: Pick<ClientBase, "query">): Promise<void> {
+    async readAll(client: Queryable): Promise<void> {
       (await readRows(client)).forEach(tell);
     },
     /** Takes the payload of a notification. */
@@ -208,7 +208,7 @@ function createPauseRows(pool: Pick<ClientBase, "query">) {
   };
 }
 
-async function readRows(client: Pick<ClientBase, "query">): Promise<SharedPause[]> {
+async function readRows(client: Queryable): Promise<SharedPause[]> {
   const { rows } = await client.query<SharedPause>(
     `SELECT host, extract(epoch FROM ends_at - now())::float8 AS seconds FROM unreel.host_pauses
      WHERE ends_at > now() ORDER BY ends_at DESC LIMIT ${maxHosts}`,
