@@ -1,8 +1,20 @@
 import type { ErrorCode } from "../model/errors.ts";
 import type { TaskFailure } from "../model/task.ts";
 
+/** What no request of the page and no task fails with. */
+type UnseenCode =
+  | "method_not_allowed"
+  | "not_acceptable"
+  | "precondition_failed"
+  | "range_not_satisfiable"
+  | "unsupported_media_type"
+  | "expectation_failed"
+  | "idempotency_mismatch";
+
+type SeenCode = Exclude<ErrorCode, UnseenCode> | "connection_lost";
+
 /** What each code means to somebody who looks at the page. */
-const sentences: Record<ErrorCode | "connection_lost", string> = {
+const sentences: Record<SeenCode, string> = {
   invalid_request: "The service did not understand this request.",
   invalid_url: "This is not the address of a web page.",
   unauthorized: "This key is not valid.",
@@ -10,18 +22,11 @@ const sentences: Record<ErrorCode | "connection_lost", string> = {
   forbidden: "This needs the key of an admin.",
   cross_site: "The service refuses requests from other sites.",
   not_found: "This does not exist any more.",
-  method_not_allowed: "The service does not allow this.",
-  not_acceptable: "The service cannot respond in this form.",
   request_timeout: "The request took too long.",
   conflict: "The state has changed, so this is no longer possible.",
   file_removed: "The file was removed.",
-  precondition_failed: "It has changed meanwhile.",
   payload_too_large: "The request is too large.",
-  unsupported_media_type: "The service cannot read this form.",
-  range_not_satisfiable: "The file ends before this place.",
-  expectation_failed: "The service cannot do this.",
   misdirected_request: "The service does not respond under this name.",
-  idempotency_mismatch: "The same key was used for another request.",
   address_blocked: "This address is in a network that the service may not reach.",
   no_media: "There is no video on this page that we can download.",
   format_unavailable: "Nothing there fits what was chosen.",
@@ -68,7 +73,7 @@ export function describeFailure({ code, message, retryable }: TaskFailure): stri
 /** Returns what a failure means, as one sentence. */
 export function describeReason({ code, message }: Pick<TaskFailure, "code" | "message">): string {
   const known = code === "upstream_status" ? describeStatus(message) : undefined;
-  return known ?? (Object.hasOwn(sentences, code) ? sentences[code as ErrorCode] : sentences.internal);
+  return known ?? (Object.hasOwn(sentences, code) ? sentences[code as SeenCode] : sentences.internal);
 }
 
 /** Returns what the site's status means. Only the end of the message holds it: "GET … failed with status 404". */

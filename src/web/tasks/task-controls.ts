@@ -23,7 +23,7 @@ interface ActionButtonProps extends ActionProps {
 export function ActionButton({ task, onAction, action, label }: ActionButtonProps): ComponentChild {
   const { id } = task.peek();
   const onClick = () => onAction(task.peek(), action);
-  return h("button", { type: "button", "aria-describedby": titleId(id), onClick }, label);
+  return h("button", { "aria-describedby": titleId(id), onClick }, label);
 }
 
 /** Returns the id of the element that names the task. */
@@ -49,7 +49,7 @@ export function Toggle({ task, opened, onOpen, part, label }: ToggleProps): Comp
   const isOpen = opened === part;
   const onClick = () => onOpen(isOpen ? undefined : part);
   const { id } = task.peek();
-  return h("button", { type: "button", "aria-describedby": titleId(id), "aria-expanded": isOpen, onClick }, label);
+  return h("button", { "aria-describedby": titleId(id), "aria-expanded": isOpen, onClick }, label);
 }
 
 /** What can be done with a file. One line of buttons, as a running download has: the row keeps its height. */
