@@ -18,7 +18,7 @@ export function Find({ onTask }: { onTask: (task: Task) => void }): ComponentChi
   return h(
     "section",
     { class: "stack", "aria-labelledby": "find" },
-    h("h2", { id: "find" }, "Find a video"),
+    h("h2", { id: "find", tabIndex: -1 }, "Find a video"),
     h(AddressForm, { finder }),
     h("p", { ref: status, role: "status", tabIndex: -1, class: "added", dir: "auto" }, added?.text),
     h(FindingDialog, { finder }),
@@ -105,6 +105,8 @@ function FindingDialog({ finder }: { finder: Finder }): ComponentChild {
   const isOpen = finding !== undefined;
   useEffect(() => {
     if (!isOpen) return dialog.current?.close();
+    // A dialog returns the focus to where it was: on a page that opens with one, nowhere.
+    if (document.activeElement === document.body) document.querySelector<HTMLElement>("#find")?.focus();
     dialog.current?.showModal();
     // Not a button, which the same key press could operate.
     heading.current?.focus();

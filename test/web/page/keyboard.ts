@@ -119,7 +119,7 @@ export function keyboardAlone(openTab: OpenTab): void {
     await expect.poll(() => focusedName(page)).toBe(`Added: ${title}`);
   });
 
-  it("goes on at the first of the further videos of a list, and stays in the list of downloads", async () => {
+  it("goes on at the first of the further videos of a list, at the heading after the dialog, and stays in the list of downloads", async () => {
     const app = await openApp();
     app.pages.set(address, async ({ entriesCursor }) => playlistPage(address, 300, { entriesCursor }));
     const { page } = await openTab(app.url, { path: `?url=${encodeURIComponent(address)}` });
@@ -130,6 +130,7 @@ export function keyboardAlone(openTab: OpenTab): void {
     await expect.poll(() => focusedName(page)).toMatch(/^The last train, part 201 /);
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
+    expect(await focusedName(page)).toBe("Find a video");
 
     await addQueued(app, { title });
     await page.getByText("Waiting.", { exact: true }).waitFor();
