@@ -86,25 +86,20 @@ const maxBatch = 500;
 export async function createTasks(urls: readonly string[], options: TaskOptions): Promise<(Task | TaskFailure)[]> {
   const made: (Task | TaskFailure)[] = [];
   for (let at = 0; at < urls.length; at += maxBatch) {
-    const body = { urls: urls.slice(at, at + maxBatch), options };
-    const { results } = await requestJson<{ results: BatchItem[] }>("tasks/batch", { method: "POST", body });
-    made.push(...results.map(({ task, problem }) => task ?? failureIn(problem)));
+    const batch = urls.slice(at, at + maxBatch);
+    const error = await failureOf(async () => {
+      const body = { urls: batch, options };
+      const { results } = await requestJson<{ results: BatchItem[] }>("tasks/batch", { method: "POST", body });
+      for (const each of results) {
+        made.push("task" in each ? each.task : { ...each.problem, message: each.problem.detail });
+      }
+    });
+    if (error !== undefined) made.push(...batch.map(() => error));
   }
   return made;
 }
 
-interface BatchItem {
-  task?: Task;
-  problem?: RefusedUrl;
-}
-
-type RefusedUrl = Pick<TaskFailure, "code" | "retryable"> & { detail: string };
-
-function failureIn(
-  { code, retryable, detail }: RefusedUrl = { code: "internal", retryable: true, detail: "" },
-): TaskFailure {
-  return { code, retryable, message: detail };
-}
+type BatchItem = { task: Task } | { problem: Omit<TaskFailure, "message"> & { detail: string } };
 
 /** Exchanges a key for the cookie of a session. */
 export async function startSession(key: string): Promise<void> {

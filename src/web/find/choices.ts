@@ -34,6 +34,7 @@ export function Choices({ entries, finder }: ChoicesProps): ComponentChild {
     });
   };
   const isWhole = chosen.length === shown.length;
+  const failed = failures.size === 0 ? "" : `Not added: ${failures.size} of ${failures.size + created.size} pages.`;
   return h(
     "div",
     { class: "stack" },
@@ -52,6 +53,7 @@ export function Choices({ entries, finder }: ChoicesProps): ComponentChild {
         }),
       ),
     ),
+    h("p", { class: "failure", role: "alert" }, failed),
     h(DownloadChosen, { count: chosen.length, isBusy: finder.adding.value, download }),
   );
 }

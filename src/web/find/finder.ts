@@ -95,7 +95,7 @@ function createDownloads({ finding, close }: Viewer, onTask: (task: Task) => voi
 
   const downloadAll: Finder["downloadAll"] = (urls, options, onDone) =>
     void run(async (shown) => {
-      const made = await createTasks(urls, options).catch((error: unknown) => urls.map(() => toFailure(error)));
+      const made = await createTasks(urls, options);
       let count = 0;
       for (const [index, result] of made.entries()) {
         const url = urls[index]!;

@@ -208,6 +208,38 @@ export function findingPages(openTab: OpenTab): void {
     await expect.poll(() => tab.page.getByRole("article").count()).toBe(2);
   });
 
+  it("says how many of several pages were not added, and why at each of them", async () => {
+    const app = await openApp({ store: createMemoryStore({ maxQueued: 1 }) });
+    const tab = await openTab(app.url);
+    tab.expectShifts();
+    await tab.paste("https://video.example.com/watch/one https://video.example.com/watch/two");
+    const dialog = tab.page.getByRole("dialog");
+    await dialog.getByRole("button", { name: "Download 2" }).click();
+    await dialog.getByRole("alert").getByText("Not added: 1 of 2 pages.").waitFor();
+    const left = dialog.getByRole("listitem");
+    expect(await left.count()).toBe(1);
+    expect(await left.textContent()).toContain("The service is not available at the moment.");
+    await dialog.getByRole("button", { name: "Download 1" }).waitFor();
+  });
+
+  it("keeps what was added of over 500 pages if a later request for them fails", async () => {
+    const app = await openApp();
+    const tab = await openTab(app.url);
+    tab.expectFailures(/tasks\/batch/);
+    tab.expectShifts("<li");
+    let requests = 0;
+    await tab.page.route("**/tasks/batch", (route) => (++requests === 2 ? route.abort() : route.continue()));
+    await tab.paste(Array.from({ length: 501 }, (_, n) => `https://video.example.com/${n}`).join(" "));
+    const dialog = tab.page.getByRole("dialog", { name: "501 pages" });
+    await dialog.getByRole("button", { name: "Download 501" }).click();
+    await dialog.getByRole("alert").getByText("Not added: 1 of 501 pages.").waitFor();
+    await dialog.getByRole("button", { name: "Download 1", exact: true }).click();
+    await dialog.waitFor({ state: "detached" });
+    const { tasks } = await app.store.list({ limit: 1_000 });
+    expect(new Set(tasks.map(({ url }) => url)).size).toBe(501);
+    expect(tasks).toHaveLength(501);
+  });
+
   it("keeps a dialog that is opened while others are added", async () => {
     const store = createMemoryStore({ events: createTaskEvents() });
     const gate = Promise.withResolvers<void>();
