@@ -6,12 +6,14 @@ import type { App } from "../../src/http/app.ts";
 import { buildApp } from "../http/app.ts";
 import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
+import { ServiceError } from "../../src/model/errors.ts";
 import type { Task } from "../../src/model/task.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { createTaskEvents } from "../../src/feed/task-events.ts";
 import { createTasks, type Tasks } from "../../src/web/tasks/tasks.ts";
 import { pageInfo } from "../page-info.ts";
 import { halfway } from "../watch/task.ts";
+import { addCollection } from "./page/stored-tasks.ts";
 
 interface Service {
   app: App;
@@ -224,6 +226,43 @@ describe("the page's tasks", () => {
     expect(names(tasks)).toHaveLength(56);
     expect(tasks.hasOlder.value).toBe(false);
     expect(await tasks.readAll(["queued", "running"])).toHaveLength(55);
+  });
+
+  it("stay those in the state before if those in another one cannot be read", async () => {
+    const store = createStore();
+    for (let n = 0; n < 51; n += 1) await addTask(store, `${n}`);
+    let isDown = false;
+    const list: typeof store.list = async (query) => {
+      if (isDown) throw new ServiceError("unavailable", "the store is down");
+      return store.list(query);
+    };
+    const { url } = await serve({ ...store, list });
+    const tasks = createTasks(url);
+    follow(tasks);
+    await until(() => tasks.isRead.value);
+    isDown = true;
+    const reading = tasks.setFilter("failed");
+    expect([names(tasks), tasks.isRead.value, tasks.hasOlder.value]).toEqual([[], false, false]);
+    await expect(reading).rejects.toMatchObject({ code: "unavailable" });
+    expect([names(tasks).length, tasks.isRead.value, tasks.hasOlder.value]).toEqual([50, true, true]);
+    isDown = false;
+    await tasks.readOlder();
+    expect(names(tasks)).toHaveLength(51);
+  });
+
+  it("of a collection are as many as were asked for, in whatever pages they come", async () => {
+    const store = createStore();
+    const titles = Array.from({ length: 260 }, (_, n) => `${n}`);
+    const { id } = await addCollection({ store }, { title: "list" }, titles);
+    const { url } = await serve(store);
+    const tasks = createTasks(url);
+    const counts = [50, 250, 300].map((count) => tasks.readMembers(id, count));
+    const read = (await Promise.all(counts)).map(({ ids, hasMore }) => [ids.length, hasMore]);
+    expect(read).toEqual([
+      [50, true],
+      [250, true],
+      [260, false],
+    ]);
   });
 
   it("are read once more if another state is wanted while they are read again", async () => {

@@ -34,10 +34,14 @@ function MemberList({ task, tasks, onAction }: MembersProps): ComponentChild {
   useEffect(() => {
     if (!isOpen.value) return undefined;
     let isStale = false;
-    void failureOf(async () => {
-      const members = await tasks.readMembers(id, size.value);
-      if (!isStale) shown.value = members;
-    }).then((error) => (failure.value = error && describeFailure(error)));
+    const read = async (): Promise<void> => {
+      const error = await failureOf(async () => {
+        const members = await tasks.readMembers(id, size.value);
+        if (!isStale) shown.value = members;
+      });
+      if (!isStale) failure.value = error && describeFailure(error);
+    };
+    void read();
     return () => void (isStale = true);
   }, [id, isOpen.value, size.value, total, tasks.readings.value]);
   const members = shown.value.ids.flatMap((each) => tasks.get(each) ?? []);

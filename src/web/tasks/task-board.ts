@@ -36,6 +36,7 @@ export function TaskBoard({ tasks, nothingYet }: TaskBoardProps): ComponentChild
     h(Failure, { actions }),
     h("ul", { class: "stack", ref: list }, h(Rows, { tasks, actions })),
     tasks.shown.value.length === 0 &&
+      tasks.isRead.value &&
       (tasks.filter.value === undefined ? nothingYet : h("p", { class: "muted" }, "No downloads in this state.")),
     h(Older, { tasks, actions, list }),
     h(Spoken, { tasks }),

@@ -15,7 +15,7 @@ export interface Tasks {
   readonly running: ReadonlySignal<{ count: number; speed: number }>;
   /** Whether one waits or runs, in whatever state the shown ones are. */
   readonly hasCancelable: ReadonlySignal<boolean>;
-  /** Whether the list was read at least once. */
+  /** Whether the list was read, in the state of `filter`. */
   readonly isRead: ReadonlySignal<boolean>;
   /** `locked`: the service needs a key. */
   readonly connection: ReadonlySignal<"open" | "lost" | "locked">;
@@ -23,6 +23,7 @@ export interface Tasks {
   readonly hasOlder: ReadonlySignal<boolean>;
   /** Keeps all this up to date until `signal` is aborted; called again, it catches up. Never rejects. */
   follow(signal: AbortSignal): Promise<void>;
+  /** If the tasks in that state cannot be read, those of the last one are shown again. */
   setFilter(state: State | undefined): Promise<void>;
   readOlder(): Promise<void>;
   /** Returns a task that is known. */
@@ -95,7 +96,8 @@ export function createTasks(url: URL): Tasks {
     async readMembers(id, count) {
       const { tasks, next } = await requests.readPages(`?parent=${id}&limit=${Math.min(count, 200)}`, count);
       batch(() => tasks.forEach((task) => table.put(task)));
-      return { ids: tasks.map((task) => task.id), hasMore: next !== undefined };
+      const ids = tasks.map((task) => task.id);
+      return { ids: ids.slice(0, count), hasMore: next !== undefined || ids.length > count };
     },
     add: (task) => table.put(task),
     readAll: requests.readAll,
@@ -136,16 +138,15 @@ async function parseEvent(
 /** The pages of the list that were read so far, in the state of the filter. */
 function createTaskPages(table: TaskTable, { readPages }: TaskRequests) {
   const filter = signal<State>();
-  /** Query of the next page; undefined after the last one. */
-  const older = signal<string>();
-  const isRead = signal(false);
+  /** What was read last: in which state, and the query of the next page, undefined after the last one. */
+  const read = signal<{ state: State | undefined; next: string | undefined }>();
+  const isRead = computed(() => read.value !== undefined && read.value.state === filter.value);
   const shown = computed(() => table.inState(filter.value).toSorted(newestFirst));
 
   function add({ tasks, next }: TaskPage): void {
     batch(() => {
       for (const task of tasks) table.put(task);
-      older.value = next;
-      isRead.value = true;
+      read.value = { state: filter.peek(), next };
     });
   }
 
@@ -160,25 +161,27 @@ function createTaskPages(table: TaskTable, { readPages }: TaskRequests) {
     filter,
     shown,
     isRead,
-    hasOlder: computed(() => older.value !== undefined),
+    hasOlder: computed(() => isRead.value && read.value?.next !== undefined),
     readAgain,
     replace(page: TaskPage): void {
       table.retain(page.tasks);
       add(page);
     },
     async setFilter(state: State | undefined): Promise<void> {
-      batch(() => {
-        filter.value = state;
-        older.value = undefined;
-      });
-      const page = await readPages(firstQuery(state), 1);
-      if (filter.peek() === state) add(page);
+      filter.value = state;
+      try {
+        const page = await readPages(firstQuery(state), 1);
+        if (filter.peek() === state) add(page);
+      } catch (error) {
+        if (filter.peek() === state) filter.value = read.peek()?.state;
+        throw error;
+      }
     },
     async readOlder(): Promise<void> {
-      const query = older.peek();
-      if (query === undefined) return;
-      const page = await readPages(query, 1);
-      if (older.peek() === query) add(page);
+      const before = read.peek();
+      if (before?.next === undefined) return;
+      const page = await readPages(before.next, 1);
+      if (read.peek() === before && isRead.peek()) add(page);
     },
   };
 }

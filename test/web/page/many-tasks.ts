@@ -1,3 +1,4 @@
+import type { Route } from "playwright-core";
 import { expect, it } from "vitest";
 import { newTask } from "../../../src/feed/task-changes.ts";
 import type { OpenTab } from "../browser.ts";
@@ -111,6 +112,29 @@ export function manyTasks(openTab: OpenTab): void {
     await question.getByRole("button", { name: "Delete" }).click();
     await expect.poll(() => page.getByRole("article").count()).toBe(1);
     expect((await app.store.list({ limit: 200 })).tasks.map(({ id }) => id)).toEqual([kept.id]);
+  });
+
+  it("says that there are no tasks in a state once that was read, and shows the others again if it cannot be", async () => {
+    const app = await openApp();
+    await addQueued(app, { title: "Waits" });
+    const tab = await openTab(app.url);
+    const { page } = tab;
+    tab.expectFailures(/state=failed/);
+    tab.expectShifts();
+    const asked = Promise.withResolvers<Route>();
+    await page.route(/state=failed/, (route) => asked.resolve(route), { times: 1 });
+    const show = page.getByRole("combobox", { name: "Show" });
+    const nothing = page.getByText("No downloads in this state.");
+    await show.selectOption("Failed");
+    const route = await asked.promise;
+    await page.getByRole("article").waitFor({ state: "detached" });
+    expect(await nothing.count()).toBe(0);
+    await route.abort();
+    await page.getByRole("alert").getByText("The service does not respond.").waitFor();
+    await page.getByRole("article").waitFor();
+    expect(await show.inputValue()).toBe("");
+    await show.selectOption("Failed");
+    await nothing.waitFor();
   });
 
   it("shows only the tasks in the state that is chosen", async () => {

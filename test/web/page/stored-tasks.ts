@@ -28,7 +28,7 @@ export interface SubtitleFile extends Pick<ResultFile, "role"> {
 }
 
 /** Stores a task that waits. */
-export function addQueued({ store }: Place, { title, options = {}, owner }: Given): Promise<Task> {
+export function addQueued({ store }: Pick<Place, "store">, { title, options = {}, owner }: Given): Promise<Task> {
   return store.create(newTask(addressOf(title), options, new Date(), owner));
 }
 
@@ -45,9 +45,12 @@ export async function addRunning(place: Place, given: Given, progress: Partial<P
 }
 
 /** Stores a collection with a member for each title, which wait. Must be called while no other task waits. */
-export async function addCollection(place: Place, given: Given, titles: readonly string[]): Promise<Task> {
-  const { store } = place;
-  const { id, url } = await addQueued(place, { options: { entries: "all" }, ...given });
+export async function addCollection(
+  { store }: Pick<Place, "store">,
+  given: Given,
+  titles: readonly string[],
+): Promise<Task> {
+  const { id, url } = await addQueued({ store }, { options: { entries: "all" }, ...given });
   const claim = await store.claim({ leaseMs: 3_600_000 });
   if (claim?.task.id !== id) throw new Error("another task waits");
   const { lease } = claim;
