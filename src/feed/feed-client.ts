@@ -5,10 +5,13 @@ interface FeedOptions<Change> {
   url: URL;
   /** Sent with each request for the stream, such as a key; default: none. */
   headers?: Readonly<Record<string, string>>;
-  /** Reads the current state; called when the stream is open and cannot replay all that came before. */
-  readAll(): Promise<Change[]>;
+  /**
+   * Reads the current state; called when the stream is open and cannot replay all that came before. `signal` is aborted when the
+   * connection ends, or nothing more is to be read.
+   */
+  readAll(signal: AbortSignal): Promise<Change[]>;
   /** Returns what events mean, at least one, in their order; fails if they are not this service's. */
-  parse(events: readonly EventSourceMessage[]): Change[] | Promise<Change[]>;
+  parse(events: readonly EventSourceMessage[], signal: AbortSignal): Promise<Change[]>;
   /** Called when the stream is open, and what came before has been read. */
   onConnect?(): void;
   /** Called when the connection, or a call of `readAll` or `parse`, fails. What it throws ends `follow`. */
@@ -38,15 +41,16 @@ export function createFeedClient<Change>(options: FeedOptions<Change>) {
     try {
       expectDataWithin(responseTimeoutMs);
       const fields = { ...headers, ...(lastId !== undefined && { "last-event-id": lastId }) };
-      const stream = await openStream(url, fields, AbortSignal.any([signal, connection.signal]));
+      const ended = AbortSignal.any([signal, connection.signal]);
+      const stream = await openStream(url, fields, ended);
       const onData = () => expectDataWithin(silenceMs);
       onData();
-      if (lastId === undefined) yield await readAll();
+      if (lastId === undefined) yield await readAll(ended);
       pauseMs = firstPauseMs;
       onConnect?.();
       for await (const events of readEvents(chunksOf(stream, onData))) {
         const isReset = events.some(({ event }) => event === "reset");
-        yield isReset ? await readAll() : await parse(events);
+        yield isReset ? await readAll(ended) : await parse(events, ended);
         lastId = events.findLast(({ id }) => id !== undefined)?.id ?? lastId;
       }
     } finally {

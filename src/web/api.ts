@@ -26,7 +26,7 @@ interface RequestOptions {
   method?: "GET" | "POST" | "DELETE";
   /** Sent as JSON. */
   body?: object;
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
 
 /** Gets the event `unauthorized` when the service refuses a request because it has no valid key. */
@@ -161,11 +161,11 @@ export function createTaskRequests(url: URL) {
   const locate = (path: string) => new URL(`tasks/${path}`, url).href;
 
   /** Reads pages from `query` on, until there are `count` tasks or no more. */
-  async function readPages(query: string, count: number): Promise<TaskPage> {
+  async function readPages(query: string, count: number, signal?: AbortSignal): Promise<TaskPage> {
     const tasks: Task[] = [];
     let next: string | undefined = query;
     do {
-      const page: { tasks: Task[]; next: string | null } = await requestJson(locate(next));
+      const page: { tasks: Task[]; next: string | null } = await requestJson(locate(next), { signal });
       tasks.push(...page.tasks);
       next = page.next === null ? undefined : new URL(page.next, url).search;
     } while (next !== undefined && tasks.length < count);
@@ -179,7 +179,7 @@ export function createTaskRequests(url: URL) {
       return (await Promise.all(lists)).flatMap(({ tasks }) => tasks);
     },
     /** Returns undefined if there is no such task. */
-    readTask: (id: string) => unlessGone(requestJson<Task>(locate(id))),
+    readTask: (id: string, signal: AbortSignal) => unlessGone(requestJson<Task>(locate(id), { signal })),
     /** Returns the task as it is afterwards; undefined: it is deleted. */
     async act(id: string, action: TaskAction): Promise<Task | undefined> {
       if (action === "delete-file") return requestJson(locate(`${id}/file`), { method: "DELETE" });

@@ -41,11 +41,7 @@ export interface Tasks {
   onTransition(listener: (task: Task) => void): () => void;
 }
 
-type Change =
-  | { type: "list"; page: TaskPage }
-  | { type: "read"; task: Task }
-  | { type: "event"; task: ChangedTask }
-  | { type: "deleted"; id: string };
+type Change = { type: "list"; page: TaskPage } | { type: "event"; task: ChangedTask } | { type: "deleted"; id: string };
 
 /**
  * Creates a view of the tasks, which is empty until `follow` is called.
@@ -66,15 +62,16 @@ export function createTasks(url: URL): Tasks {
     else if (change.type === "list") {
       replace(change.page);
       readings.value += 1;
-    } else table.put(change.task, change.type === "event");
+    } else table.put(change.task, true);
   }
 
   const feed = createFeedClient<Change>({
     url,
-    readAll: async () => [{ type: "list", page: await readAgain() }],
-    async parse(events) {
+    readAll: async (ended) => [{ type: "list", page: await readAgain(ended) }],
+    async parse(events, ended) {
       const changes: Change[] = [];
-      for (const event of events) changes.push(...(await parseEvent(event, table, requests)));
+      for (const event of events)
+        changes.push(...(await parseEvent(event, table, (id) => requests.readTask(id, ended))));
       return changes;
     },
     onConnect: () => void (connection.value = "open"),
@@ -118,21 +115,20 @@ function summarizeRunning(tasks: readonly Task[]): { count: number; speed: numbe
   };
 }
 
-/** Returns what an event means. A task that is not known yet is read, as its event may be without `info`. */
+/** Returns what an event means. The `info` of a task that is not known yet is read if its event leaves it out. */
 async function parseEvent(
   { event, data }: EventSourceMessage,
   table: TaskTable,
-  requests: TaskRequests,
+  readTask: (id: string) => Promise<Task | undefined>,
 ): Promise<Change[]> {
   if (event === "deleted") return [{ type: "deleted", id: (JSON.parse(data) as Task).id }];
   if (event !== "task") return [];
   const task = JSON.parse(data) as ChangedTask;
+  if (table.has(task.id)) return [{ type: "event", task }];
   // One of a collection that is not open.
-  if (isMember(task) && !table.has(task.id)) return [];
-  if (task.info !== undefined || table.has(task.id)) return [{ type: "event", task }];
-  const read = await requests.readTask(task.id);
-  const before: Change = read === undefined ? { type: "deleted", id: task.id } : { type: "read", task: read };
-  return [before, { type: "event", task }];
+  if (isMember(task)) return [];
+  if (task.info === undefined) task.info = (await readTask(task.id))?.info ?? null;
+  return [{ type: "event", task }];
 }
 
 /** The pages of the list that were read so far, in the state of the filter. */
@@ -151,10 +147,10 @@ function createTaskPages(table: TaskTable, { readPages }: TaskRequests) {
   }
 
   /** Reads as many tasks as are shown; again if the filter has changed meanwhile. */
-  async function readAgain(): Promise<TaskPage> {
+  async function readAgain(ended: AbortSignal): Promise<TaskPage> {
     const state = filter.peek();
-    const page = await readPages(firstQuery(state), shown.peek().length);
-    return filter.peek() === state ? page : readAgain();
+    const page = await readPages(firstQuery(state), shown.peek().length, ended);
+    return filter.peek() === state ? page : readAgain(ended);
   }
 
   return {

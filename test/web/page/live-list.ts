@@ -91,6 +91,23 @@ export function theListIsLive(openTab: OpenTab): void {
     await expect.poll(() => rows.count()).toBe(count + 1);
   });
 
+  it("says that the connection is lost if the list does not come, and reads it again", async () => {
+    const app = await openApp();
+    const { page } = await openTab(app.url, { hasClock: true });
+    const nothing = page.getByText("Nothing here yet.");
+    await nothing.waitFor();
+    const asked = Promise.withResolvers<void>();
+    await page.route(/tasks\/\?limit=/, () => asked.resolve(), { times: 1 });
+    await page.reload();
+    await asked.promise;
+    const lost = page.getByText("The connection is lost. Reconnecting…");
+    await page.clock.fastForward(45_000);
+    await lost.waitFor();
+    await page.clock.fastForward(5_000);
+    await nothing.waitFor();
+    await lost.waitFor({ state: "detached" });
+  });
+
   it("waits as long as the service says when it has too many streams", async () => {
     const app = await openApp({ maxEventStreams: 1 });
     const first = await openTab(app.url);
