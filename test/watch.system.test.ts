@@ -93,6 +93,18 @@ describe("the program", () => {
     expect(retried.map(([, status]) => status)).toEqual(["403", "429", "503"]);
   });
 
+  it.each([404, 421, 200])("ends with 1 if what responds at the URL with %i is not the service", async (status) => {
+    const server = createServer((_request, response) => {
+      response.writeHead(status, { "content-type": "text/html" }).end("<p>Hello</p>");
+    });
+    onTestFinished(() => void server.close());
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    const reason = `it responded with ${status} (text/html) instead of 200 (text/event-stream)`;
+    const stderr = `watch: ${url} is not the URL of this service: ${reason}\n`;
+    expect(await endOf(start(url))).toEqual({ code: 1, stdout: "", stderr });
+  });
+
   it("ends with 1 if the port is one that fetch never connects to", async () => {
     const stderr =
       "watch: fetch connects to no service at port 9, which is another protocol's, got http://127.0.0.1:9/\n";

@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -141,6 +143,22 @@ describe("watching", () => {
     await startTask(store, "three");
     await output.waitFor(/canceled.*one\n/);
     expect(output.text).toMatch(/50 %.*three\n/);
+  });
+
+  it("retries if something else responds at the URL after a connection, as a proxy does while the service restarts", async () => {
+    const { app, url } = await listen();
+    const output = watch(url);
+    await output.waitFor(/no task is running\n/);
+    await app.close();
+    const proxy = createServer((_request, response) => void response.writeHead(404).end());
+    await once(proxy.listen(Number(url.port), "127.0.0.1"), "listening");
+    await output.waitFor(/it responded with 404 \(no type\) .*; retrying\n/);
+    const closed = once(proxy, "close");
+    proxy.close();
+    proxy.closeAllConnections();
+    await closed;
+    await listen({}, Number(url.port));
+    await output.waitFor(/retrying\nconnected to .*\n$/);
   });
 
   it("retries while the service is unavailable", async () => {

@@ -99,15 +99,16 @@ class StatusError extends Error implements RetryLater {
   readonly retryAfterMs: number;
 
   constructor(response: Response, expected: string) {
-    super(`the service responded with ${response.status} instead of 200 with ${expected}`);
+    const type = response.headers.get("content-type") ?? "no type";
+    super(`it responded with ${response.status} (${type}) instead of 200 (${expected})`);
     this.status = response.status;
     this.retryAfterMs = retryAfterMs(response);
   }
 }
 
-/** Whether the service responded that it needs a key, or another one. */
-export function isUnauthorized(error: unknown): boolean {
-  return error instanceof Error && "status" in error && error.status === 401;
+/** Returns the status of the response that an error is about; undefined if it is about something else. */
+export function statusOf(error: unknown): unknown {
+  return error instanceof Error && "status" in error ? error.status : undefined;
 }
 
 /**

@@ -1,9 +1,10 @@
 import type { EventSourceMessage } from "eventsource-parser";
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
-import { createFeedClient, expectOk, isUnauthorized } from "../feed/feed-client.ts";
+import { createFeedClient, expectOk, statusOf } from "../feed/feed-client.ts";
 import { isActive, Task } from "../model/task.ts";
 import { nullable, parseJson } from "../model/schema.ts";
+import { printable } from "./task-line.ts";
 
 export interface FollowOptions {
   /** Base URL of the service, with a slash at the end. */
@@ -24,99 +25,96 @@ export interface FollowOptions {
  * the missed changes, the running tasks, and those that were running before, are read again.
  *
  * @throws Error if the service needs a key, or another one: wrong keys count until the service locks this address; if `fetch` connects to
- * no service at this port.
+ * no service at this port; if something else responds at this URL, unless the service was there before.
  */
 export async function* followTasks(options: FollowOptions): AsyncGenerator<WatchedChange[]> {
   const { url, key, signal, onDisconnect } = options;
   const headers = key ? { authorization: `Bearer ${key}` } : {};
-  const service = openService({ url, headers, signal });
-  const infos = createTaskInfos(service);
-  const running = new Set<string>();
+  const tasks = createActiveTasks(openService({ url, headers, signal }));
+  let wasConnected = false;
   let lastReason: string | undefined;
   const feed = createFeedClient({
     url,
     headers,
-    async readAll() {
-      infos.clear();
-      const changes = await readRunning(service, running);
-      for (const { type, task } of changes) if (type === "task") await infos.complete(task);
-      return changes;
-    },
-    parse: (events) => changesOf(events, infos),
+    readAll: tasks.readAgain,
+    parse: tasks.parse,
     onConnect() {
+      wasConnected = true;
       lastReason = undefined;
-      options.onConnect(running.size);
+      options.onConnect(tasks.runningIds().size);
     },
     onDisconnect(error) {
-      if (isUnauthorized(error)) throw keyError(url, key);
+      const status = statusOf(error);
+      if (status === 401) throw keyError(url, key);
       const reason = reasonOf(error);
+      // A proxy may say the same while the service restarts.
+      if (!wasConnected && statusesElsewhere.has(status)) throw urlError(url, reason);
       if (reason === blockedPort) throw portError(url);
       if (reason !== lastReason) onDisconnect(reason);
       lastReason = reason;
     },
   });
-  for await (const changes of feed.follow(signal)) {
-    for (const { type, task } of changes) {
-      if (type === "task" && task.state === "running") running.add(task.id);
-      else running.delete(task.id);
-    }
-    yield changes;
-  }
+  yield* feed.follow(signal);
 }
 
-/** Returns the tasks that run now, and the new state of those in `known` that no longer do. */
-async function readRunning(service: ServiceClient, known: ReadonlySet<string>): Promise<WatchedChange[]> {
-  const tasks = await service.listRunning();
-  const ids = new Set(tasks.map(({ id }) => id));
-  const changes: WatchedChange[] = tasks.map((task) => ({ type: "task", task }));
-  for (const id of known.difference(ids)) {
-    const task = await service.getTask(id);
-    changes.push(task === undefined ? { type: "deleted", task: { id } } : { type: "task", task });
+/** Creates a view of the tasks that wait or run, whose events leave out `info` while it stays the same. */
+function createActiveTasks(service: ServiceClient) {
+  const active = new Map<string, Task>();
+
+  function keep(task: Task): WatchedChange {
+    if (isActive(task.state)) active.set(task.id, task);
+    else active.delete(task.id);
+    return { type: "task", task };
   }
-  return changes;
-}
 
-/** Leaves out tasks that a collection has made: it stands for them. */
-async function changesOf(events: readonly EventSourceMessage[], infos: TaskInfos): Promise<WatchedChange[]> {
-  const changes: WatchedChange[] = [];
-  for (const { event: type, data } of events) {
-    const changed = type === "task" ? parseChanged(data) : undefined;
-    if (changed !== undefined && changed.collection === undefined) {
-      changes.push({ type: "task", task: await infos.complete(changed) });
-    }
-    if (type === "deleted") {
-      const task = parseDeleted(data);
-      infos.forget(task.id);
-      changes.push({ type, task });
-    }
+  /** Returns the task with its `info`, which is read if it is not known. */
+  async function complete(task: ChangedTask): Promise<Task> {
+    if (task.info !== undefined) return { ...task, info: task.info };
+    const known = active.get(task.id) ?? (await service.getTask(task.id));
+    return { ...task, info: known?.info ?? null };
   }
-  return changes;
-}
 
-type TaskInfos = ReturnType<typeof createTaskInfos>;
-
-/** Creates a memory of the `info` of the tasks that have not ended, for their events leave it out while it stays the same. */
-function createTaskInfos(service: ServiceClient) {
-  const infos = new Map<string, Task["info"]>();
-
-  /** Returns null if the task was deleted in the meantime. */
-  async function read(id: string): Promise<Task["info"]> {
-    return (await service.getTask(id))?.info ?? null;
-  }
+  const runningIds = (): Set<string> =>
+    new Set([...active.values()].filter(({ state }) => state === "running").map(({ id }) => id));
 
   return {
-    /** Returns the task with its `info`; asks the service if no earlier task had it. */
-    async complete(task: ChangedTask): Promise<Task> {
-      const { id, state, info = infos.get(id) } = task;
-      const whole = { ...task, info: info === undefined ? await read(id) : info };
-      if (isActive(state)) infos.set(id, whole.info);
-      else infos.delete(id);
-      return whole;
+    runningIds,
+
+    /** Returns the tasks that run now, and the new state of those that ran before and no longer do. */
+    async readAgain(): Promise<WatchedChange[]> {
+      const running = await service.listRunning();
+      const others: WatchedChange[] = [];
+      for (const id of runningIds().difference(new Set(running.map((task) => task.id)))) {
+        const task = await service.getTask(id);
+        others.push(task === undefined ? { type: "deleted", task: { id } } : { type: "task", task });
+      }
+      active.clear();
+      return [...running.map(keep), ...others];
     },
-    forget: (id: string) => void infos.delete(id),
-    /** For events that were missed. */
-    clear: () => infos.clear(),
+
+    /** Returns what events mean, without those of tasks that a collection has made: it stands for them. */
+    async parse(events: readonly EventSourceMessage[]): Promise<WatchedChange[]> {
+      const changes: WatchedChange[] = [];
+      for (const { event: type, data } of events) {
+        if (type === "deleted") {
+          const task = parseDeleted(data);
+          active.delete(task.id);
+          changes.push({ type, task });
+        } else if (type === "task") {
+          const task = parseChanged(data);
+          if (task.collection === undefined) changes.push(keep(await complete(task)));
+        }
+      }
+      return changes;
+    },
   };
+}
+
+/** Statuses of a response that is not the service's, or not under this host name: 200 is of another type. */
+const statusesElsewhere: ReadonlySet<unknown> = new Set([200, 404, 421]);
+
+function urlError({ href }: URL, reason: string): Error {
+  return new Error(`${href} is not the URL of this service: ${printable(reason)}`);
 }
 
 function keyError({ href }: URL, key: string | undefined): Error {

@@ -10,7 +10,7 @@ interface WatchOptions extends Pick<FollowOptions, "url" | "key" | "signal"> {
  * Shows running tasks until `signal` is aborted: as progress bars if `output` is a terminal, else as a line
  * for each step. Retries while the service is unavailable.
  *
- * @throws Error if the service needs a key, or another one.
+ * @throws Error as `followTasks`.
  */
 export async function watchTasks({ output, ...options }: WatchOptions): Promise<void> {
   const view = output.isTTY === true ? createBarView(output) : createLineView(output);

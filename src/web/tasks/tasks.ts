@@ -1,6 +1,6 @@
 import { batch, computed, signal, type ReadonlySignal } from "@preact/signals";
 import type { EventSourceMessage } from "eventsource-parser";
-import { createFeedClient, isUnauthorized } from "../../feed/feed-client.ts";
+import { createFeedClient, statusOf } from "../../feed/feed-client.ts";
 import type { State, Task } from "../../model/task.ts";
 import { refusals, createTaskRequests, type TaskAction, type TaskPage, type TaskRequests } from "../api.ts";
 import { type ChangedTask, createTaskTable, isMember, type TaskTable } from "./task-table.ts";
@@ -75,7 +75,7 @@ export function createTasks(url: URL): Tasks {
       return changes;
     },
     onConnect: () => void (connection.value = "open"),
-    onDisconnect: (error) => void (connection.value = isUnauthorized(error) ? "locked" : "lost"),
+    onDisconnect: (error) => void (connection.value = statusOf(error) === 401 ? "locked" : "lost"),
   });
 
   return {
