@@ -9,6 +9,16 @@ export function hasSession(): boolean {
   return /(?:^|; )unreel_signed_in=1(?:;|$)/.test(document.cookie);
 }
 
+/** Calls back when this tab is looked at after another one has begun a session. Returns the function that ends this. */
+function onSessionElsewhere(listener: () => void): () => void {
+  const hadSession = hasSession();
+  const look = () => {
+    if (!hadSession && hasSession()) listener();
+  };
+  document.addEventListener("visibilitychange", look);
+  return () => document.removeEventListener("visibilitychange", look);
+}
+
 /** Whose key the session has, and a button that ends it. Its space is kept until the name is read, so that nothing moves. */
 export function Session(): ComponentChild {
   const name = useSignal("");
@@ -42,7 +52,10 @@ export function Session(): ComponentChild {
 export function SignIn(): ComponentChild {
   const failure = useSignal("");
   const field = useRef<HTMLInputElement>(null);
-  useEffect(() => field.current?.focus(), []);
+  useEffect(() => {
+    field.current?.focus();
+    return onSessionElsewhere(() => location.reload());
+  }, []);
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     failure.value = "";

@@ -101,6 +101,19 @@ export function signingIn(openTab: OpenTab): void {
     await expectSignedOut(other);
   });
 
+  it("shows the tasks in a tab that asks for a key once somebody has signed in in another one", async () => {
+    const { app, secret } = await openLockedApp();
+    const tab = await openTab(app.url);
+    tab.expectFailures(refused);
+    await tab.page.getByLabel(secretLabel).waitFor();
+    const other = await tab.page.context().newPage();
+    await other.goto(app.url);
+    await signIn(other, secret);
+    await other.close();
+    await tab.page.evaluate('document.dispatchEvent(new Event("visibilitychange"))');
+    await tab.page.getByRole("article").waitFor();
+  });
+
   it("copies a curl command that has the key of the variable UNREEL_KEY", async () => {
     const { app, secret } = await openLockedApp();
     const title = "A film of hers";
