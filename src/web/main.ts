@@ -37,7 +37,7 @@ function WaysHere(): ComponentChild {
         { class: "card stack" },
         h("p", {}, "Drag this link to your bookmarks. On any page, click the bookmark to open that page in Unreel."),
         h("p", {}, h("a", { class: "button", href: bookmarklet(), onClick: stay }, "Open in Unreel")),
-        h("p", {}, "On a phone, install this page as an app. Then you can share pages to it."),
+        h("p", {}, "In Chrome on Android, over HTTPS, install this page as an app, to share pages to it."),
       ),
     ),
     h("a", { class: "button", href: "docs" }, "API"),
