@@ -1,5 +1,6 @@
 import { type FileHandle, lstat, open } from "node:fs/promises";
 import { join } from "node:path";
+import { ServiceError } from "../model/errors.ts";
 import { unlessMissing } from "./disk-error.ts";
 import { noFollow } from "./no-follow.ts";
 import {
@@ -11,9 +12,11 @@ import {
   type StreamRecord,
 } from "./stream-journal.ts";
 
-/** What was sent of a stream does not continue. */
-export class StreamBrokenError extends Error {
-  override name = "StreamBrokenError";
+/** What was sent of a stream does not continue; another request may succeed. */
+export class StreamBrokenError extends ServiceError {
+  constructor(message: string) {
+    super("unavailable", message);
+  }
 }
 
 /** The journal of one run, and the file with its media. */

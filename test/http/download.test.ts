@@ -293,7 +293,7 @@ describe("GET /download", () => {
     expect(await requestStream(3, { state: "failed", error })).toEqual([200, "3", "terminated"]);
     expect(await requestStream(4, { state: "succeeded" })).toEqual([200, "4", "terminated"]);
     // That is known before the header fields are sent.
-    expect((await requestStream(2, { state: "succeeded" }))[0]).toBe(500);
+    expect((await requestStream(2, { state: "succeeded" }))[0]).toBe(503);
   });
 
   it("keeps the trace of the request with the task", async () => {

@@ -11,6 +11,7 @@ import type { TaskStore } from "../../src/stores/store.ts";
 import { makeFolder } from "../folder.ts";
 import { openEvents } from "./event-client.ts";
 import { addFinishedTask } from "./finished-task.ts";
+import { createStream } from "./made-stream.ts";
 import { addKey } from "./keys.ts";
 import { pageUrl } from "./requests.ts";
 
@@ -149,18 +150,7 @@ test.each([
   const store = createMemoryStore();
   const task = await store.create(newTask(pageUrl, {}, new Date()));
   await store.claim({ leaseMs: 60_000 });
-  const reads: ((into: Buffer) => Promise<number | null>)[] = [
-    async (into: Buffer) => into.write("half"),
-    () => fail(store, task.id).then(() => null),
-  ];
-  const stream = {
-    mimeType: "video/mp4",
-    ext: "mp4",
-    bytes: null,
-    aliveMs: performance.now(),
-    read: async (into: Buffer) => (await reads.shift()?.(into)) ?? null,
-    close: async () => {},
-  };
+  const stream = createStream([async (into) => into.write("half"), () => fail(store, task.id).then(() => null)]);
   const files = { ...openDiskFiles({ folder: makeFolder() }), openStream: async () => stream };
   const app = await buildApp({ store, files, logger });
   onTestFinished(() => app.close());

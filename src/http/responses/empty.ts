@@ -23,22 +23,23 @@ export function redirectTo(path: string) {
 
 /**
  * Corrects the length in responses to HEAD: Fastify's HEAD routes say 0 if nothing is sent. It is as the handler has stated, which is that of the
- * 200 response to GET, and absent from a 304 (RFC 9110 §8.6). Call it before the routes.
+ * 200 response to GET, and absent if that is unknown, and from a 304 (RFC 9110 §8.6). Call it before the routes.
  */
 export function correctLengthOfHead(app: FastifyInstance): void {
+  /** Of responses for which nothing is sent. */
   const stated = new WeakMap<FastifyReply, ReturnType<FastifyReply["getHeader"]>>();
   app.addHook("onRoute", (route) => {
     if (route.method !== "HEAD") return;
     route.onSend = [
       (_request, reply, payload, done) => {
-        stated.set(reply, reply.getHeader("content-length"));
+        if (payload === undefined) stated.set(reply, reply.getHeader("content-length"));
         done(null, payload);
       },
       ...[route.onSend ?? []].flat(),
       (_request, reply, payload, done) => {
         const length = stated.get(reply);
-        if (reply.statusCode === 304) reply.removeHeader("content-length");
-        else if (length !== undefined) reply.header("content-length", length);
+        if (length !== undefined && reply.statusCode !== 304) reply.header("content-length", length);
+        else if (stated.has(reply)) reply.removeHeader("content-length");
         done(null, payload);
       },
     ];

@@ -90,8 +90,11 @@ export function sendRepresentation(
   const range = rangeOf(request, served);
   if (range === "unsatisfiable") throw unsatisfiableRangeError(request, reply, served);
   setRangeHeaders(setFileHeaders(reply, served), served, range);
-  const stream = open(range ?? { start: 0, end: served.size - 1 });
-  // If its first bytes cannot be read, the response is a problem, which is not what these fields say.
+  return sendBytes(reply, open(range ?? { start: 0, end: served.size - 1 }));
+}
+
+/** Sends the bytes of a file. If the first ones cannot be read, the response is a problem, without the header fields of the file. */
+export function sendBytes(reply: FastifyReply, stream: Readable): FastifyReply {
   stream.once("error", () => {
     for (const name of [...Object.keys(fileHeaders), "content-range"]) reply.removeHeader(name);
   });
@@ -136,21 +139,27 @@ function unsatisfiableRangeError({ headers }: SentRequest, reply: FastifyReply, 
   return new ServiceError("range_not_satisfiable", `the file has ${size} bytes; got ${asked}`);
 }
 
-/** The content is untrusted, so the headers keep browsers from running it as a page of this service. */
 function setFileHeaders(reply: FastifyReply, served: Representation): FastifyReply {
   const { name, mime_type, size, sha256 } = served;
   const digest = sha256 !== undefined && {
     "repr-digest": `sha-256=:${Buffer.from(sha256, "hex").toString("base64")}:`,
   };
   return reply.headers({
-    "content-type": mime_type,
+    ...mediumHeaders(mime_type, name),
     "content-length": size,
-    "content-disposition": attachment(name),
     "accept-ranges": "bytes",
     ...digest,
     etag: served.etag,
-    "content-security-policy": "default-src 'none'; sandbox",
   });
+}
+
+/** Returns the header fields of a medium. It is untrusted, so they keep browsers from running it as a page of this service. */
+export function mediumHeaders(mimeType: string, name: string): Record<string, string> {
+  return {
+    "content-type": mimeType,
+    "content-disposition": attachment(name),
+    "content-security-policy": "default-src 'none'; sandbox",
+  };
 }
 
 function setRangeHeaders(reply: FastifyReply, { size }: Representation, range: IntRange | undefined): void {

@@ -8,7 +8,7 @@ import { type ErrorCode, errorCodes, ServiceError } from "../../model/errors.ts"
 import { nameInPath } from "../../model/url-parts.ts";
 import type { Task } from "../../model/task.ts";
 import type { TaskStore } from "../../stores/store.ts";
-import { attachment, type SendFile } from "../responses/send-file.ts";
+import { mediumHeaders, sendBytes, type SendFile } from "../responses/send-file.ts";
 import {
   type FileStreams,
   type Recipient,
@@ -16,6 +16,7 @@ import {
   resetConnection,
   withStatedLength,
 } from "../responses/file-streams.ts";
+import { onClosed } from "../responses/turns.ts";
 import { mediumOf } from "../routes/file.ts";
 import { refuseBlindRange } from "./blind-range.ts";
 import { type End, TaskWatch, untilChanged } from "./task-watch.ts";
@@ -29,7 +30,7 @@ interface StreamDeps {
 
 export type SendStream = ReturnType<typeof createStreamSender>;
 
-export type StreamRequest = Pick<FastifyRequest, "caller" | "headers" | "log" | "method" | "raw">;
+type StreamRequest = Pick<FastifyRequest, "caller" | "headers" | "log" | "method" | "raw">;
 
 /** How often a run is asked for media that it has fetched since. */
 const pollMs = 100;
@@ -57,7 +58,7 @@ export function createStreamSender({ store, files, streams, sendFile }: StreamDe
     const isHead = request.method === "HEAD";
     if (!isHead) refuseBlindRange(request);
     const watch = new TaskWatch(id, store.events);
-    reply.raw.once("close", () => watch.close());
+    onClosed(reply.raw, () => watch.close());
     let found: FoundStream | Task;
     try {
       const task = await read();
@@ -78,7 +79,8 @@ export function createStreamSender({ store, files, streams, sendFile }: StreamDe
     setHeaders(reply, stream, task);
     if (!isHead) {
       const body = streamBody(streams, found, watch, recipientOf(request, reply));
-      return reply.send(body.once("error", () => resetConnection(reply.raw)));
+      body.once("error", () => resetConnection(reply.raw));
+      return sendBytes(reply, body);
     }
     watch.close();
     await stream.close();
@@ -157,14 +159,26 @@ async function findStream(
     if (watch.isQueued && patienceMs < Infinity) refuseLateRetry(await read(), patienceMs);
     // Its title is known once it runs.
     const opened = files && watch.isRunning ? await openStream(task.id, files) : undefined;
-    if (opened !== undefined) return { ...opened, task: await read() };
+    if (opened !== undefined) return withTask(opened, read);
     await untilChanged(changing, files && watch.isRunning ? pauseMs : undefined);
   }
   throw new ServiceError("unavailable", "the client has gone");
 }
 
+type OpenedStream = Omit<FoundStream, "task">;
+
+/** Adds the task as it is now; closes the stream if that cannot be read. */
+async function withTask(opened: OpenedStream, read: StreamOrder["read"]): Promise<FoundStream> {
+  try {
+    return { ...opened, task: await read() };
+  } catch (error) {
+    await opened.stream.close();
+    throw error;
+  }
+}
+
 /** Returns undefined while there is nothing to send. */
-async function openStream(id: string, files: FileStore): Promise<Omit<FoundStream, "task"> | undefined> {
+async function openStream(id: string, files: FileStore): Promise<OpenedStream | undefined> {
   const stream = await files.openStream(id);
   if (stream === undefined) return undefined;
   try {
@@ -225,14 +239,11 @@ function refuseLateRetry(task: Task, patienceMs: number): void {
   if (waitMs > patienceMs) throw failureOf(task, waitMs / 1000);
 }
 
-/** The content is untrusted, so the headers keep browsers from running it as a page of this service. */
 function setHeaders(reply: FastifyReply, { mimeType, ext, bytes }: MediaStream, { id, url, info }: Task): void {
   reply.headers({
-    "content-type": mimeType,
+    ...mediumHeaders(mimeType, fileName(info?.title ?? nameInPath(url), `.${ext}`, id)),
     ...(bytes !== null && { "content-length": bytes }),
-    "content-disposition": attachment(fileName(info?.title ?? nameInPath(url), `.${ext}`, id)),
     "accept-ranges": "none",
     "cache-control": "private, no-store",
-    "content-security-policy": "default-src 'none'; sandbox",
   });
 }
