@@ -148,6 +148,32 @@ describe("requests of one connection that do not wait for responses", () => {
     ]);
   });
 
+  it("are so also if some come only while a later one is served", async () => {
+    const { app, socket, end } = await openWaiting();
+    let received = "";
+    socket.on("data", (bytes) => (received += String(bytes)));
+    const addWaiting = async () => {
+      const { id } = (await postTask(app, { url: pageUrl })).json();
+      socket.write(`GET /tasks/${id} HTTP/1.1\r\nhost: a\r\nprefer: wait=60\r\n\r\n`);
+      await ask(app);
+      return () => app.inject({ method: "POST", url: `/tasks/${id}/cancel` });
+    };
+    const endSecond = await addWaiting();
+    await end();
+    await expect.poll(() => received).toContain('"canceled"');
+    const endThird = await addWaiting();
+    const body = JSON.stringify({ url: `${pageUrl}/last` });
+    socket.write(`${head}connection: close\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+    await ask(app);
+    await endSecond();
+    await ask(app);
+    expect((await app.inject("/tasks/")).json().tasks).toHaveLength(3);
+    await endThird();
+    await once(socket, "close");
+    expect(received.match(/HTTP\/1\.1 \d+/g)).toHaveLength(4);
+    expect((await app.inject("/tasks/")).json().tasks).toHaveLength(4);
+  });
+
   it.each([
     ["in one packet with it", async () => {}],
     ["later", async (app: App) => void (await ask(app))],

@@ -199,7 +199,7 @@ function oneByOne(serve: RequestListener): RequestListener {
     const [request, response] = next;
     // The last response has said that the connection closes (RFC 9112 §9.6).
     if (!request.socket.writable) return;
-    response.once("close", () => serveNext(exchanges));
+    if (exchanges.length > 0) response.once("close", () => serveNext(exchanges));
     serve(request, response);
   }
 
