@@ -13,7 +13,8 @@ export function requireAccept(mediaType: string) {
     const { accept } = request.headers;
     if (accept === undefined || accept === "*/*" || accept === mediaType) return done();
     if (accept.length > maxLength) return done();
-    if (request.accepts().type([mediaType]) !== false) return done();
+    // A range with this parameter matches, too.
+    if (request.accepts().type([`${mediaType}; charset=utf-8`]) !== false) return done();
     const rule = `the response is ${mediaType}, which "Accept: ${accept.slice(0, 100)}" does not allow`;
     return done(new ServiceError("not_acceptable", rule));
   };
