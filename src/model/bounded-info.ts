@@ -105,8 +105,10 @@ function boundTexts(info: PageInfo, truncated: Record<string, number>): void {
 
 function cut(name: string, text: string | null, most: number, truncated: Record<string, number>): string | null {
   if (text === null || text.length <= most) return text;
-  truncated[name] = text.length - most;
-  return text.slice(0, most);
+  // Not within a pair of surrogates.
+  const end = (text.codePointAt(most - 1) ?? 0) > 0xffff ? most - 1 : most;
+  truncated[name] = text.length - end;
+  return text.slice(0, end);
 }
 
 /** With its language, as each may be the first of it. */

@@ -66,6 +66,16 @@ describe("a record of a page", () => {
     if (info.formats[0]?.format_id === "best") expect(bounded.formats).toEqual(info.formats);
   });
 
+  it("cuts texts between characters", () => {
+    const film = "\u{1F3AC}";
+    const { title, description, truncated } = boundInfo(
+      pageInfo({ title: `a${film.repeat(1_000)}`, description: film.repeat(100_000) }),
+      maxBytes,
+    );
+    expect([title, title?.length, truncated?.["title"]]).toEqual([`a${film.repeat(499)}`, 999, 1_002]);
+    expect(description?.isWellFormed()).toBe(true);
+  });
+
   it("keeps the first of everything", () => {
     const info = pageInfo({
       formats: videos,
