@@ -14,7 +14,7 @@ import { allowOrigins, earlyCorsHeaders, type Origins } from "./server/origins.t
 import { ignoreBodies } from "./server/json.ts";
 import { type AppObserver, logRequests, observeRequests, RequestLogs } from "./server/observe-requests.ts";
 import { correctLengthOfHead } from "./responses/empty.ts";
-import { createRequestIds, setEveryHeader } from "./responses/every-response.ts";
+import { createRequestIds, everyResponse, requestIdHeader } from "./responses/every-response.ts";
 import { Problem } from "./responses/problem.ts";
 import { createClientErrorHandler, createHttpServer } from "./server/server.ts";
 import { validatorCompiler } from "./server/validation.ts";
@@ -76,8 +76,8 @@ export function createBaseApp(
   app.decorateReply("errorCode", null);
   if (logger) logRequests(app);
   if (observer) observeRequests(app, observer.onRequest);
-  app.addHook("onRequest", (_request, reply, done) => {
-    setEveryHeader(reply);
+  app.addHook("onRequest", ({ id }, reply, done) => {
+    reply.headers(everyResponse).header(requestIdHeader, id);
     done();
   });
   closeConnectionsOnDrain(app, drainSignal);

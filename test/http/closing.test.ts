@@ -1,4 +1,6 @@
 import { once } from "node:events";
+import { type AddressInfo, connect } from "node:net";
+import { text } from "node:stream/consumers";
 import { Worker } from "node:worker_threads";
 import { describe, expect, it, vi } from "vitest";
 import { buildApp, buildWorkerApp } from "./app.ts";
@@ -67,6 +69,20 @@ describe("closing the app", () => {
       "5",
       { code: "unavailable", retryable: true },
     ]);
+  });
+
+  it("refuses HEAD that still waits without a body", async () => {
+    const store = createMemoryStore();
+    const app = await buildApp({ store, finishMs: 20 });
+    const { id } = await store.create(newTask(pageUrl, {}, new Date()));
+    const watched = vi.spyOn(store.events, "subscribe");
+    await app.listen({ port: 0, host: "127.0.0.1" });
+    const socket = connect((app.server.address() as AddressInfo).port, "127.0.0.1");
+    socket.write(`HEAD /tasks/${id}/stream HTTP/1.1\r\nhost: a\r\n\r\n`);
+    await vi.waitFor(() => expect(watched).toHaveBeenCalled(), { timeout: 30_000 });
+    const response = text(socket);
+    await app.close();
+    expect(await response).toMatch(/^HTTP\/1\.1 503 [^]*\r\n\r\n$/);
   });
 
   it("can be done twice", async () => {

@@ -568,6 +568,8 @@ describe("bytes that are not a request", () => {
     expect(head).toContain(`HTTP/1.1 ${status}`);
     expect(head.toLowerCase()).toContain("x-content-type-options: nosniff");
     expect(head).toContain("application/problem+json");
+    // RFC 9110 §6.6.1
+    expect(Date.parse(/^date: (.*)$/im.exec(head)?.[1] ?? "")).toBeGreaterThan(0);
     expect(JSON.parse(body)).toMatchObject({ code });
   });
 

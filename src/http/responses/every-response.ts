@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import type { FastifyReply } from "fastify";
 
 /**
  * Header fields of every response, whichever part sends it. Each is only what its `Content-Type` says, whatever its bytes look like; and for
@@ -10,11 +9,6 @@ export const everyResponse = { "x-content-type-options": "nosniff", "cache-contr
 
 /** The header in which a request's id comes and goes. */
 export const requestIdHeader = "x-request-id";
-
-/** Sets the header fields of every response to a request that Fastify has parsed. */
-export function setEveryHeader(reply: FastifyReply): void {
-  reply.headers(everyResponse).header(requestIdHeader, reply.request.id);
-}
 
 /**
  * Returns the function that gives each request its id: that of its `X-Request-Id`, if it has 1 to 64 of `A-Z a-z 0-9

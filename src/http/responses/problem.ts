@@ -9,6 +9,7 @@ import {
   statusOf,
 } from "../../model/errors.ts";
 import { oneOf } from "../../model/schema.ts";
+import { everyResponse } from "./every-response.ts";
 
 /** Problem document (RFC 9457); `code` and `retryable` are this service's own members. */
 export const Problem = Type.Object(
@@ -38,7 +39,20 @@ export type Problem = Static<typeof Problem>;
 export const problemMediaType = "application/problem+json";
 
 /** `Retry-After` of `unavailable` errors that do not bring their own, seconds. */
-export const unavailableRetryAfterS = 5;
+const unavailableRetryAfterS = 5;
+
+/** Returns the header fields that a response with the problem document of `error` has, whichever part sends it. */
+export function problemHeaders(error: ServiceError): Record<string, string> {
+  const status = statusOf(error);
+  const { retryAfterS = status === 503 ? unavailableRetryAfterS : undefined } = error;
+  return {
+    ...everyResponse,
+    "content-type": problemMediaType,
+    ...(retryAfterS !== undefined && { "retry-after": `${Math.max(1, Math.ceil(retryAfterS))}` }),
+    // RFC 9110 §11.6.1, RFC 6750 §3.
+    ...(status === 401 && { "www-authenticate": "Bearer" }),
+  };
+}
 
 /** Returns the problem document that clients get for `error`. */
 export function problemOf(error: ServiceError): Problem {

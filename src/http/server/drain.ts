@@ -2,8 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { shutdownError } from "../../model/errors.ts";
-import { everyResponse } from "../responses/every-response.ts";
-import { problemMediaType, problemOf, unavailableRetryAfterS } from "../responses/problem.ts";
+import { problemHeaders, problemOf } from "../responses/problem.ts";
 import { pendingResponse } from "./connections.ts";
 import { earlyCorsHeaders, type Origins } from "./origins.ts";
 import { endResponse } from "./server.ts";
@@ -55,14 +54,8 @@ export function drainOnClose(app: FastifyInstance, finishMs: number, stop: () =>
 }
 
 function refuse({ headers }: IncomingMessage, response: ServerResponse, origins: Origins): void {
-  const problem = problemOf(shutdownError());
-  response
-    .writeHead(problem.status, {
-      ...everyResponse,
-      ...earlyCorsHeaders(origins, headers.origin),
-      connection: "close",
-      "content-type": problemMediaType,
-      "retry-after": `${unavailableRetryAfterS}`,
-    })
-    .end(JSON.stringify(problem));
+  const error = shutdownError();
+  const problem = problemOf(error);
+  const fields = { ...problemHeaders(error), ...earlyCorsHeaders(origins, headers.origin), connection: "close" };
+  response.writeHead(problem.status, fields).end(JSON.stringify(problem));
 }

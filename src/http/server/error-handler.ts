@@ -1,7 +1,7 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest, HookHandlerDoneFunction } from "fastify";
 import { type ErrorCode, errorCodes, ServiceError, statusOf } from "../../model/errors.ts";
-import { setEveryHeader } from "../responses/every-response.ts";
-import { problemMediaType, problemOf, unavailableRetryAfterS } from "../responses/problem.ts";
+import { requestIdHeader } from "../responses/every-response.ts";
+import { problemHeaders, problemOf } from "../responses/problem.ts";
 
 declare module "fastify" {
   interface FastifyReply {
@@ -74,15 +74,9 @@ export function refuseAmbiguousFraming(
 function sendProblem(reply: FastifyReply, error: ServiceError): void {
   const problem = problemOf(error);
   reply.errorCode = problem.code;
-  const { retryAfterS = problem.status === 503 ? unavailableRetryAfterS : undefined } = error;
-  if (retryAfterS !== undefined) {
-    reply.header("retry-after", Math.max(1, Math.ceil(retryAfterS)));
-  }
-  // RFC 9110 §11.6.1, RFC 6750 §3.
-  if (problem.status === 401) reply.header("www-authenticate", "Bearer");
-  // No hook has run if the path could not be decoded.
-  setEveryHeader(reply);
-  reply.code(problem.status).type(problemMediaType).send(problem);
+  // No hook has set its id if the path could not be decoded.
+  reply.headers({ ...problemHeaders(error), [requestIdHeader]: reply.request.id });
+  reply.code(problem.status).send(problem);
 }
 
 /** Converts Fastify's own errors; any other one is `internal`. */

@@ -9,9 +9,8 @@ import {
 import { Socket } from "node:net";
 import type { FastifyBaseLogger } from "fastify";
 import { type ErrorCode, ServiceError } from "../../model/errors.ts";
-import { everyResponse } from "../responses/every-response.ts";
 import { resetConnection } from "../responses/file-streams.ts";
-import { problemMediaType, problemOf, unavailableRetryAfterS } from "../responses/problem.ts";
+import { problemHeaders, problemOf } from "../responses/problem.ts";
 import { type ConnectionLimits, limitConnections, pendingResponse } from "./connections.ts";
 import { earlyCorsHeaders, type Origins } from "./origins.ts";
 
@@ -74,7 +73,8 @@ export function createClientErrorHandler(origins: Origins) {
     } else {
       const [code, detail] = clientErrors[error.code ?? ""] ?? notHttp;
       const origin = pending?.req.headers.origin ?? originIn(error.rawPacket, code);
-      closeWithProblem(socket, new ServiceError(code, detail, { cause: error }), earlyCorsHeaders(origins, origin));
+      const own = earlyCorsHeaders(origins, origin);
+      closeWithProblem(socket, new ServiceError(code, detail, { cause: error }), own, pending?.req.method);
     }
   };
 }
@@ -117,22 +117,24 @@ const clientErrors: Readonly<Record<string, Refusal>> = {
 /** How long a connection stays open for its client to read the last response, milliseconds. */
 const lingerMs = 1_000;
 
-/** Sends `error`, with these header fields, as the last response of a connection, whatever was read of a request, and closes it. */
-function closeWithProblem(socket: Socket, error: ServiceError, own: Record<string, string> = {}): void {
+/**
+ * Sends `error`, with these header fields, as the last response of a connection, whatever was read of a request, and closes it. To HEAD it has
+ * no content (RFC 9110 §9.3.2).
+ */
+function closeWithProblem(socket: Socket, error: ServiceError, own: Record<string, string> = {}, method = "GET"): void {
   const problem = problemOf(error);
   const body = JSON.stringify(problem);
   const fields = {
     connection: "close",
-    "content-type": problemMediaType,
+    date: new Date().toUTCString(),
     "content-length": Buffer.byteLength(body),
-    ...(problem.status === 503 && { "retry-after": unavailableRetryAfterS }),
-    ...(problem.status === 401 && { "www-authenticate": "Bearer" }),
-    ...everyResponse,
+    ...problemHeaders(error),
     ...own,
   };
   const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
   closeAfterLinger(socket);
-  socket.end(`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join("")}\r\n${body}`);
+  const head = `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join("")}\r\n`;
+  socket.end(method === "HEAD" ? head : head + body);
 }
 
 /**
@@ -140,9 +142,9 @@ function closeWithProblem(socket: Socket, error: ServiceError, own: Record<strin
  * taken for that of the response. The log says the error.
  */
 export function endResponse(response: ServerResponse, error: ServiceError, own: Record<string, string>): void {
-  const { socket, headersSent } = response;
+  const { socket, headersSent, req } = response;
   if (headersSent) resetConnection(response);
-  else if (socket instanceof Socket) closeWithProblem(socket, error, own);
+  else if (socket instanceof Socket) closeWithProblem(socket, error, own, req.method);
   response.destroy(error);
 }
 
