@@ -72,6 +72,14 @@ describe("Prefer: wait", () => {
     }
   });
 
+  it("is over at once if the task of the idempotency key was deleted since", async () => {
+    const headers = { "idempotency-key": "a" };
+    const { id } = (await postTask(app, { url: pageUrl }, headers)).json();
+    await store.delete(id);
+    const { statusCode, json } = await postTask(app, { url: pageUrl }, { ...headers, prefer: "wait=60" });
+    expect([statusCode, json().id, json().state]).toEqual([201, id, "queued"]);
+  }, 30_000);
+
   it("ends after its time, with the state then", async () => {
     const { id } = await add();
     const { headers, statusCode, json } = await get(id, "wait=0");

@@ -146,7 +146,7 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
       const { id } = created;
       reply.code(statusOfNew(made)).header("location", `${ownPath}${id}`);
       if (request.headers.prefer === undefined) return created;
-      const ended = waits.wait(id, request.headers, reply, async () => (await store.get(id)) ?? created);
+      const ended = waits.wait(id, request.headers, reply, () => store.get(id));
       // The task is made, but what becomes of it is not for a key that was removed.
       return Promise.race([ended, access.untilRemoved(reply.raw)]).then((task) => task ?? created);
     });
