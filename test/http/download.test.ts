@@ -1,3 +1,4 @@
+import { type AddressInfo, connect } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { makeSharedFolder } from "../folder.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
@@ -359,6 +360,45 @@ describe("GET /download of a service with keys", () => {
     unsubscribe();
     expect(response.statusCode).toBe(409);
   });
+});
+
+it("waits for nothing if its client has left while its task was made", async () => {
+  const memory = createMemoryStore();
+  const listeners = new Set<unknown>();
+  const subscribe: TaskStore["events"]["subscribe"] = (listener) => {
+    const unsubscribe = memory.events.subscribe(listener);
+    listeners.add(listener);
+    return () => {
+      listeners.delete(listener);
+      unsubscribe();
+    };
+  };
+  const [left, read] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const own = await buildApp({
+    files,
+    store: {
+      ...memory,
+      events: Object.assign(Object.create(memory.events) as TaskStore["events"], { subscribe }),
+      async reuse(...wanted) {
+        const made = await memory.reuse(...wanted);
+        client.destroy();
+        await left.promise;
+        return made;
+      },
+      async get(id) {
+        read.resolve();
+        return memory.get(id);
+      },
+    },
+  });
+  onTestFinished(() => own.close());
+  own.server.on("connection", (socket) => socket.on("close", () => left.resolve()));
+  await own.listen({ port: 0, host: "127.0.0.1" });
+  const before = listeners.size;
+  const client = connect((own.server.address() as AddressInfo).port, "127.0.0.1");
+  client.write(`GET ${path} HTTP/1.1\r\nhost: a\r\n\r\n`);
+  await read.promise;
+  await expect.poll(() => listeners.size).toBe(before);
 });
 
 describe("HEAD /download", () => {

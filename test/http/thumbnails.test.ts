@@ -245,6 +245,29 @@ describe("GET /tasks/{id}/thumbnail", () => {
     await closed;
   });
 
+  it("sends none if the client has disconnected before", async () => {
+    const site = await startImageSite();
+    const memory = createMemoryStore();
+    const { promise: disconnected, resolve } = Promise.withResolvers<void>();
+    const read: TaskStore["get"] = async (id) => {
+      call.destroy();
+      await disconnected;
+      return memory.get(id);
+    };
+    const { app } = await build({ store: { ...memory, get: read } });
+    const paths: string[] = [];
+    for (const name of ["png", "jpeg"])
+      paths.push(await addIllustrated(memory, illustrated(pageUrl, site.url(`/${name}`).href)));
+    await app.listen({ host: "127.0.0.1", port: 0 });
+    app.server.on("connection", (socket) => socket.on("close", resolve));
+    const { port } = app.server.address() as AddressInfo;
+    const call = request({ host: "127.0.0.1", port, path: `${paths[0]}/thumbnail` }).end();
+    call.on("error", () => {});
+    await disconnected;
+    expect((await app.inject(`${paths[1]}/thumbnail`)).statusCode).toBe(200);
+    expect(site.asked).toEqual(["/jpeg"]);
+  });
+
   it("ends the request when the service stops", async () => {
     const site = await startSite(() => {});
     const { app, store } = await build({ finishMs: 20 });

@@ -33,8 +33,8 @@ export function createTurns(atOnce = 1): Turns {
 const closings = new WeakMap<ServerResponse, AbortSignal>();
 
 /**
- * Returns a signal that is aborted when the client has disconnected or has its response, one for each reply; that of the request is aborted
- * once its body is read.
+ * Returns a signal that is aborted when the client has disconnected or has its response, one for each reply. Fastify's own, of the request, is
+ * aborted once its body is read, and never if the client had disconnected before it was asked for.
  */
 export function untilClosed({ raw }: Pick<FastifyReply, "raw">): AbortSignal {
   return closings.getOrInsertComputed(raw, () => {

@@ -72,9 +72,9 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (a
     const { info, length, ageS } = await infoCache.get(url, {
       entriesCursor: request.query.entries_cursor,
       owner: sharerOf(request.caller),
-      // A getter, as Fastify creates the signal on first access: a cached response needs none.
+      // A getter, as a cached response needs none.
       get signal() {
-        return request.signal;
+        return untilClosed(reply);
       },
       maxAgeS,
     });

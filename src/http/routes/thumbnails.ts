@@ -11,6 +11,7 @@ import type { TaskStore } from "../../stores/store.ts";
 import { type Illustration, type TaggedImage, type Thumbnails, thumbnailTtlS } from "../../resolvers/thumbnails.ts";
 import { ConditionHeaders, findMatch } from "../responses/etag.ts";
 import { noContent } from "../responses/empty.ts";
+import { untilClosed } from "../responses/turns.ts";
 import { requireTask, sharerOf } from "../access/ownership.ts";
 import { parsePageUrl, refuseCutUrl } from "./page-url.ts";
 import { problems } from "../responses/problem.ts";
@@ -106,8 +107,8 @@ export const thumbnailRoutes: FastifyPluginAsyncTypebox<ThumbnailRoutesOptions> 
   app.get("/info/thumbnail", { config, schema: pageSchema, preValidation: refuseCutUrl }, async (request, reply) => {
     const { entry, entries_cursor: entriesCursor } = request.query;
     const url = parsePageUrl(request.query.url, "query");
-    const { signal, caller } = request;
-    const owner = sharerOf(caller);
+    const owner = sharerOf(request.caller);
+    const signal = untilClosed(reply);
     const query = { owner, maxAgeS: Number.POSITIVE_INFINITY, entriesCursor };
     const wanted = { what: `the page ${urlForMessage(url)}`, entry };
     const cached = infoCache.find(url, query);
@@ -124,9 +125,9 @@ export const thumbnailRoutes: FastifyPluginAsyncTypebox<ThumbnailRoutesOptions> 
 
   app.get("/tasks/:id/thumbnail", { config, schema: taskSchema }, async (request, reply) => {
     const { id, info } = await requireTask(store, request);
-    const { signal, caller } = request;
     const illustration = illustrationOf(info, { what: `task ${id}` });
-    return send(await thumbnails.get(illustration, { owner: sharerOf(caller), signal }), request, reply);
+    const wanted = { owner: sharerOf(request.caller), signal: untilClosed(reply) };
+    return send(await thumbnails.get(illustration, wanted), request, reply);
   });
 };
 

@@ -8,6 +8,7 @@ import type { PageInfo } from "../../model/page-info.ts";
 import type { InfoCache } from "../../resolvers/info-cache.ts";
 import { requireTask, sharerOf } from "../access/ownership.ts";
 import { attachment, getFileSchema, media } from "../responses/send-file.ts";
+import { untilClosed } from "../responses/turns.ts";
 import { createTask, type NewTaskDeps, NewTaskHeaders, readOptions, withDefaults } from "../routes/new-task.ts";
 import { parsePageUrl, refuseCutUrl, PageUrl } from "../routes/page-url.ts";
 import { secretOfBearer } from "../server/header-fields.ts";
@@ -70,7 +71,7 @@ export const downloadRoutes: FastifyPluginAsyncTypebox<DownloadDeps> = async (ap
     const url = parsePageUrl(request.query.url, "query");
     const options = withDefaults(readDownloadOptions(request.query, deps.defaultOptions), deps.defaultOptions);
     const owner = sharerOf(request.caller);
-    const read = await infoCache.get(url, { owner, maxAgeS: Infinity, signal: request.signal });
+    const read = await infoCache.get(url, { owner, maxAgeS: Infinity, signal: untilClosed(reply) });
     const info = { formats: [], title: null, ...read.info } as unknown as PageInfo;
     const type = likelyType(info, options);
     if (type === undefined) return reply.header("content-disposition", "attachment").send();
