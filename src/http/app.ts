@@ -91,7 +91,7 @@ export async function buildApp(parts: AppParts, settings: AppSettings): Promise<
   });
   const thumbnails = new Thumbnails({ client, timeoutMs: infoTimeoutMs });
   const access = requireAccess(app, keys, origins);
-  await limitRates(app, store.keys);
+  limitRates(app, store.keys);
   shareRequests(app, maxConnections);
   refuseMistakenNames(app);
   return serveOnly(app, "; see /docs", async () => {

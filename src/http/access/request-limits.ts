@@ -1,8 +1,8 @@
-import rateLimit, { type FastifyRateLimitStore } from "@fastify/rate-limit";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { asError, ServiceError } from "../../model/errors.ts";
-import { countWindowMs, type KeyStore } from "../../stores/key-store.ts";
 import { Shares } from "../../async/shares.ts";
+import type { AccessKey } from "../../model/access-key.ts";
+import { ServiceError } from "../../model/errors.ts";
+import { countWindowMs, type KeyStore } from "../../stores/key-store.ts";
 import { onClosed } from "../responses/turns.ts";
 
 /**
@@ -12,64 +12,30 @@ import { onClosed } from "../responses/turns.ts";
  *
  * Call it after `requireAccess` and before the routes.
  */
-export async function limitRates(app: FastifyInstance, keys: KeyStore): Promise<void> {
-  async function count(name: string, done: Done): Promise<void> {
-    try {
-      const { count: current, endsInMs } = await keys.countRequest(name);
-      done(null, { current, ttl: endsInMs });
-    } catch (error) {
-      done(asError(error));
-    }
-  }
-
-  /** The shape that the plug-in wants. */
-  class CountInStore implements FastifyRateLimitStore {
-    incr(name: string, callback: Done): void {
-      void count(name, callback);
-    }
-    child(): FastifyRateLimitStore {
-      return this;
-    }
-  }
-
-  await app.register(rateLimit, { global: false, store: CountInStore, skipOnError: true });
-  const check = app.createRateLimit({
-    timeWindow: countWindowMs,
-    keyGenerator: ({ caller }) => caller?.name ?? "",
-    max: rateOf,
-  });
-
-  /** Returns the error of a request that is one too many. */
-  async function refusalOf(request: FastifyRequest, reply: FastifyReply): Promise<Error | undefined> {
-    const result = await check(request);
-    if (result.isAllowed) return undefined;
-    const { max, remaining, ttlInSeconds } = result;
+export function limitRates(app: FastifyInstance, keys: KeyStore): void {
+  /** Calls `done` with the error of a request that is one too many. */
+  async function count({ name }: AccessKey, rate: number, reply: FastifyReply, done: Done): Promise<void> {
+    const counted = await keys.countRequest(name).catch(() => undefined);
+    if (counted === undefined) return done();
+    const seconds = Math.ceil(counted.endsInMs / 1_000);
     reply.headers({
-      "ratelimit-policy": `"key";q=${max};w=${countWindowMs / 1_000}`,
-      ratelimit: `"key";r=${remaining};t=${ttlInSeconds}`,
+      "ratelimit-policy": `"key";q=${rate};w=${countWindowMs / 1_000}`,
+      ratelimit: `"key";r=${Math.max(0, rate - counted.count)};t=${seconds}`,
     });
-    if (!result.isExceeded) return undefined;
-    const rule = `this key may send ${max} requests per minute`;
-    return new ServiceError("too_many_requests", rule, { retryAfterS: ttlInSeconds });
+    if (counted.count <= rate) return done();
+    const rule = `this key may send ${rate} requests per minute`;
+    return done(new ServiceError("too_many_requests", rule, { retryAfterS: seconds }));
   }
 
-  async function limit(request: FastifyRequest, reply: FastifyReply, next: Next): Promise<void> {
-    next(await refusalOf(request, reply).catch(asError));
-  }
-
-  // Without a promise for the requests that have no limit, which are most of them.
-  app.addHook("onRequest", (request, reply, done) => {
-    if (rateOf(request) === Infinity) done();
-    else void limit(request, reply, done);
+  app.addHook("onRequest", ({ caller }, reply, done) => {
+    const rate = caller?.limits.rate;
+    // Without a promise for the requests that have no limit, which are most of them.
+    if (caller === null || rate === undefined) done();
+    else void count(caller, rate, reply, done);
   });
 }
 
-type Next = (error?: Error) => void;
-type Done = Parameters<FastifyRateLimitStore["incr"]>[1];
-
-function rateOf({ caller }: FastifyRequest): number {
-  return caller?.limits.rate ?? Infinity;
-}
+type Done = (error?: ServiceError) => void;
 
 /**
  * Limits how many requests of a key, or of a link, are served at a time: to half of what the others leave of `total`, the connections that there
