@@ -13,6 +13,7 @@ import { requireAccess } from "./access/access.ts";
 import { type BaseAppParts, createBaseApp, type ServerSettings } from "./base-app.ts";
 import { batchRoutes } from "./routes/batch.ts";
 import { registerDocs } from "./routes/docs.ts";
+import { createLinkTokens } from "./links/link-tokens.ts";
 import { mediaRoutes } from "./media-routes.ts";
 import { createTaskWaits } from "./responses/prefer-wait.ts";
 import { refuseUnknownPaths } from "./server/error-handler.ts";
@@ -92,7 +93,8 @@ export async function buildApp(parts: AppParts, settings: AppSettings): Promise<
   const thumbnails = new Thumbnails({ client, timeoutMs: infoTimeoutMs });
   const access = requireAccess(app, keys, origins);
   limitRates(app, store.keys);
-  shareRequests(app, maxConnections);
+  const tokens = createLinkTokens(parts.linkSecret);
+  shareRequests(app, maxConnections, (token) => tokens.open(token)?.keyHash);
   refuseMistakenNames(app);
   return serveOnly(app, "; see /docs", async () => {
     app.addSchema({ ...Task, $id: "Task" });
@@ -102,7 +104,7 @@ export async function buildApp(parts: AppParts, settings: AppSettings): Promise<
     await app.register(batchRoutes, { store, client, resolver, defaultOptions });
     await app.register(singleTaskRoutes, { store, files, library, waits });
     await app.register(taskActionRoutes, { store });
-    await app.register(mediaRoutes, { ...parts, store, defaultOptions, template, infoCache, access });
+    await app.register(mediaRoutes, { ...parts, store, defaultOptions, template, infoCache, access, tokens });
     await app.register(eventRoutes, { store, keys, maxStreams: maxEventStreams, origins });
     await app.register(sessionRoutes, { access });
     await app.register(infoRoutes, { infoCache, resolver });

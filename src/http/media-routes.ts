@@ -6,7 +6,7 @@ import type { Library } from "../runner/library/library.ts";
 import type { Template } from "../runner/library/template.ts";
 import type { AccessCheck } from "./access/access.ts";
 import { archiveRoutes, createArchiveSender } from "./archives/archive-routes.ts";
-import { createLinkTokens } from "./links/link-tokens.ts";
+import type { LinkTokens } from "./links/link-tokens.ts";
 import { linkRoutes, newLinkRoutes } from "./links/links.ts";
 import { createFileStreams } from "./responses/file-streams.ts";
 import { createFileSender } from "./responses/send-file.ts";
@@ -24,18 +24,19 @@ interface MediaRoutesDeps extends NewTaskDeps {
   infoCache: InfoCache;
   /** What names the files of archives. */
   template: Template;
-  linkSecret: Uint8Array;
+  /** Of links. */
+  tokens: LinkTokens;
   observer?: { onFileBytes?: (bytes: number) => void } | undefined;
 }
 
 /** The routes that send what tasks have made: files, archives, streams, and links to all three. */
 export const mediaRoutes: FastifyPluginAsync<MediaRoutesDeps> = async (app, deps) => {
-  const { store, files, template, linkSecret, observer } = deps;
+  const { store, files, template, observer } = deps;
   const streams = createFileStreams(observer?.onFileBytes);
   const sendFile = createFileSender(files, streams);
   const archives = createArchiveSender({ store, files, template, streams });
   const sendStream = createStreamSender({ store, files, streams, sendFile });
-  const senders = { sendFile, archives, sendStream, tokens: createLinkTokens(linkSecret) };
+  const senders = { sendFile, archives, sendStream };
   await app.register(fileRoutes, { ...deps, ...senders });
   await app.register(archiveRoutes, { ...deps, ...senders });
   await app.register(streamRoutes, { ...deps, ...senders });

@@ -67,23 +67,43 @@ test("a key whose requests wait takes half of the connections at most; another o
   expect(await ask(`/tasks/${id}`, eve)).toBe("HTTP/1.1 200");
 });
 
-test("a link whose readers wait takes half of the connections at most; another link still works", async () => {
-  const { app, store, eve } = await openShared({ maxConnections: 8 });
-  const newLink = async () => {
-    const { id } = await store.create(newTask(pageUrl, {}, new Date(), "eve"));
-    const payload = { file: "stream", expires_in: 60 };
-    const { url } = (await app.inject({ method: "POST", url: `/tasks/${id}/links`, headers: eve, payload })).json();
-    return { id, url: String(url) };
-  };
-  const [first, second] = [await newLink(), await newLink()];
+/** Opens the service with links to streams of tasks of eve that wait. */
+async function openLinks(count: number) {
+  const { app, store, eve, bob } = await openShared({ maxConnections: 8 });
+  const tasks = Array.from({ length: count }, () => store.create(newTask(pageUrl, {}, new Date(), "eve")));
+  const ids = (await Promise.all(tasks)).map(({ id }) => id);
+  const payload = { file: "stream", expires_in: 60 };
+  const newLink = async (id: string) =>
+    String((await app.inject({ method: "POST", url: `/tasks/${id}/links`, headers: eve, payload })).json().url);
+  const links: string[] = [];
+  for (const id of ids) links.push(await newLink(id));
   // It is sent only when its response is asked for.
   const read = (url: string) => app.inject(url).then(({ statusCode }) => statusCode);
-  const waiting = Array.from({ length: 4 }, () => read(first.url));
-  expect(await read(`${first.url}?again`)).toBe(429);
-  const other = read(second.url);
+  const end = () => Promise.all(ids.map((id) => store.update(id, { state: "canceled" })));
+  return { app, links, bob, read, end };
+}
+
+test("a link whose readers wait takes a quarter of the connections at most; another link still works", async () => {
+  const { app, links, read, end } = await openLinks(2);
+  const [first = "", second = ""] = links;
+  const waiting = [read(first), read(first)];
+  expect(await read(`${first}?again`)).toBe(429);
+  const other = read(second);
   await app.inject("/health/live");
-  for (const { id } of [first, second]) await store.update(id, { state: "canceled" });
+  await end();
   for (const status of [...waiting, other]) expect(await status).not.toBe(429);
+});
+
+test("the links of a key together take half of the connections at most; another key always finds some", async () => {
+  const { app, links, bob, read, end } = await openLinks(8);
+  const statuses: number[] = [];
+  const waiting = [...links, ...links].map(async (url) => void statuses.push(await read(url)));
+  await vi.waitUntil(() => statuses.length === 12, 60_000);
+  expect(new Set(statuses)).toEqual(new Set([429]));
+  expect((await app.inject({ url: "/tasks/", headers: bob })).statusCode).toBe(200);
+  await end();
+  await Promise.all(waiting);
+  expect(statuses.filter((status) => status === 404)).toHaveLength(4);
 });
 
 test("without keys, requests that wait may take all connections", async () => {

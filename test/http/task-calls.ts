@@ -140,6 +140,7 @@ function linkCalls(): Record<string, () => Promise<AppResponse>> {
     "get /links/{token} 412": () => get(() => ({ "if-match": '"other"' })),
     "get /links/{token} 416": () => get(() => ({ range: "bytes=100-" })),
     "get /links/{token} 404": () => withApp({}, (app) => app.inject("/links/x")),
+    "get /links/{token} 429": () => withApp({ maxConnections: 0, linkSecret }, (app) => app.inject(url)),
     "get /links/{token} 500": () => withApp({ ...broken, linkSecret }, (app) => app.inject(url)),
     "get /links/{token} 503": () => withApp({ ...unavailable, linkSecret }, (app) => app.inject(url)),
   };

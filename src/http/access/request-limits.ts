@@ -1,5 +1,5 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { Shares } from "../../async/shares.ts";
+import type { FastifyInstance, FastifyReply } from "fastify";
+import { type Release, Shares } from "../../async/shares.ts";
 import type { AccessKey } from "../../model/access-key.ts";
 import { ServiceError } from "../../model/errors.ts";
 import { countWindowMs, type KeyStore } from "../../stores/key-store.ts";
@@ -38,22 +38,45 @@ export function limitRates(app: FastifyInstance, keys: KeyStore): void {
 type Done = (error?: ServiceError) => void;
 
 /**
- * Limits how many requests of a key, or of a link, are served at a time: to half of what the others leave of `total`, the connections that there
- * may be. A request takes a connection until it is served, which may last as long as its client likes. Further ones fail with ServiceError
- * `too_many_requests`. Other requests without a key have no limit here: they are those of a service without keys, or are short.
+ * Limits how many requests of a key are served at a time, and how many of all links that it has made: each to half of what the others leave of
+ * `total`, the connections that there may be; those of a single link to its share of a quarter. A request takes a connection until it is served,
+ * which may last as long as its client likes. Further ones fail with ServiceError `too_many_requests`. Other requests without a key have no
+ * limit here: they are those of a service without keys, or are short.
  *
  * Call it after `requireAccess` and before the routes.
+ *
+ * @param makerOf Returns the hash of the key that made the link with this token, `null` if there were no keys; undefined: there is no such link.
  */
-export function shareRequests(app: FastifyInstance, total: number): void {
+export function shareRequests(
+  app: FastifyInstance,
+  total: number,
+  makerOf: (token: string) => string | null | undefined,
+): void {
   const shares = new Shares(total, { leavesHalf: true });
-  // Not the URL of a link: it may have any query, and other spellings.
-  const sharer = ({ caller, params }: FastifyRequest) => caller?.name ?? (params as { token?: string }).token;
-  app.addHook("onRequest", (request, { raw: response }, done) => {
-    const name = sharer(request);
-    if (name === undefined) return done();
-    const release = shares.take(name);
+  const links = new Shares(Math.ceil(total / 4));
+
+  function takeLink(token: string, maker: string | null): Release | undefined {
+    // No name of a key has a blank.
+    const release = shares.take(`links of ${maker}`);
+    const releaseLink = release && links.take(token);
+    if (releaseLink === undefined) {
+      release?.();
+      return undefined;
+    }
+    return () => {
+      releaseLink();
+      release?.();
+    };
+  }
+
+  app.addHook("onRequest", ({ caller, params }, { raw: response }, done) => {
+    // Not the URL of a link: it may have any query, and other spellings.
+    const { token = "" } = params as { token?: string };
+    const maker = caller === null ? makerOf(token) : caller.hash;
+    if (maker === undefined) return done();
+    const release = caller === null ? takeLink(token, maker) : shares.take(caller.name);
     if (release === undefined) {
-      const rule = `${shares.taken} requests are being served, the limit is ${total}, of which a key or a link gets half of what the others leave`;
+      const rule = `${shares.taken} requests are being served, the limit is ${total}, of which a key, and the links of one, get half of what the others leave, and a link a quarter at most`;
       return done(new ServiceError("too_many_requests", rule, { retryAfterS: 1 }));
     }
     onClosed(response, release);

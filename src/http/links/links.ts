@@ -54,16 +54,12 @@ const createSchema = {
   },
 };
 
-const schema = {
+const getSchema = {
   tags: ["tasks"],
   params: Type.Object({ token: Type.String({ description: "from the `url` of a link" }) }),
-};
-
-const getSchema = {
-  ...schema,
   operationId: "getLink",
   summary: "Download the file of a link",
-  ...getFileSchema({ ...anyFile, ...archive }, ["not_found", "internal", "unavailable"]),
+  ...getFileSchema({ ...anyFile, ...archive }, ["not_found", "too_many_requests", "internal", "unavailable"]),
 };
 
 interface LinkRoutesOptions {
