@@ -19,7 +19,7 @@ import {
   readOptions,
   statusOfNew,
 } from "./new-task.ts";
-import { PageUrl } from "./page-url.ts";
+import { PageUrl, parsePageUrl } from "./page-url.ts";
 import { TaskRef } from "./task.ts";
 
 const maxUrls = 500;
@@ -93,10 +93,11 @@ export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, d
     const key = readIdempotencyKey(request);
     // Those of one millisecond have random ids, by which clients sort them.
     const ids = urls.map(() => randomUUIDv7()).toSorted();
-    const create = (url: string, index: number) => {
+    const create = async (text: string, index: number) => {
+      const url = parsePageUrl(text, "body", `/urls/${index}`);
       const idempotencyKey = key === undefined ? undefined : keyOfUrl(key, index);
       const wanted = { id: ids[index], options, owner: request.caller?.name, trace: request.headers, idempotencyKey };
-      return createTask(url, wanted, deps, `/urls/${index}`);
+      return createTask(url, wanted, deps);
     };
     // What else the body has may be long, and wait long.
     request.body = { urls };

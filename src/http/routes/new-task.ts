@@ -60,18 +60,16 @@ interface NewTaskRequest {
 }
 
 /**
- * Stores a task for the page at `address`, which is the member of the body at `pointer`, by default `/url`; see
- * `TaskStore.create`, and `TaskStore.reuse` for a page whose task may exist. A request for entries makes a collection of its own.
+ * Stores a task for the page at `url`; see `TaskStore.create`, and `TaskStore.reuse` for a page whose task may exist. A request for entries
+ * makes a collection of its own.
  *
- * @throws ServiceError `invalid_url`, `address_blocked`; of the store
+ * @throws ServiceError `address_blocked`; of the store
  */
 export async function createTask(
-  address: string,
+  url: URL,
   { id, options: given, owner, trace, idempotencyKey: key }: NewTaskRequest,
   { store, client, resolver, defaultOptions }: NewTaskDeps,
-  pointer?: string,
 ): Promise<Reused> {
-  const url = parsePageUrl(address, "body", pointer);
   const blocked = client.findHostProblem(url.hostname);
   if (blocked !== undefined) throw blocked;
   const idempotency = key === undefined ? undefined : { key, fingerprint: hash(url.href, given) };

@@ -19,6 +19,7 @@ import {
   readOptions,
   statusOfNew,
 } from "./new-task.ts";
+import { parsePageUrl } from "./page-url.ts";
 import type { ListQuery } from "../../stores/store.ts";
 import { PreferHeaders, type TaskWaits } from "../responses/prefer-wait.ts";
 import { bodyErrors, problems } from "../responses/problem.ts";
@@ -141,7 +142,7 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
     const options = readOptions(request.body.options, deps.defaultOptions);
     const idempotencyKey = readIdempotencyKey(request);
     const wanted = { options, owner: request.caller?.name, trace: request.headers, idempotencyKey };
-    return createTask(request.body.url, wanted, deps).then((made) => {
+    return createTask(parsePageUrl(request.body.url, "body"), wanted, deps).then((made) => {
       const { task: created } = made;
       const { id } = created;
       reply.code(statusOfNew(made)).header("location", `${ownPath}${id}`);

@@ -80,12 +80,12 @@ export const downloadRoutes: FastifyPluginAsyncTypebox<DownloadDeps> = async (ap
   });
 
   app.get(path, { ...route, exposeHeadRoute: false, schema }, async (request, reply) => {
-    parsePageUrl(request.query.url, "query");
+    const url = parsePageUrl(request.query.url, "query");
     const options = readDownloadOptions(request.query, deps.defaultOptions);
     refuseBlindRange(request);
     const { caller, headers: trace } = request;
     const wanted = { options, owner: caller?.name, trace, idempotencyKey: undefined };
-    const { id } = (await createTask(request.query.url, wanted, deps)).task;
+    const { id } = (await createTask(url, wanted, deps)).task;
     reply.header("content-location", `tasks/${id}`);
     const read = () => requireTask(store, { params: { id }, caller });
     return sendStream(request, reply, { id, read, patienceMs });
