@@ -41,10 +41,6 @@ export function createSingleFlight<T>() {
         if (run.waiting === 0 && remove(key, run)) run.abort.abort(signal.reason);
       }
     },
-    /** Runs in flight. */
-    get size(): number {
-      return runs.size;
-    },
     /** Aborts all runs in flight. */
     abort(reason: unknown): void {
       for (const { abort } of runs.values()) abort.abort(reason);

@@ -50,10 +50,8 @@ export async function openKeyRing(options: KeyRingOptions) {
     find: (secret: string) => ring.find(secret),
     /** Returns the key whose sessions have this secret; otherwise as `find`. */
     findSession: (secret: string) => ring.findSession(secret),
-    /** Whether `caller` is still let in: a key that is still there, or null while there are none. */
-    admits: (caller: AccessKey | null) => (caller === null ? ring.size === 0 : ring.hasHash(caller.hash)),
-    /** Whether the key with this `hash` is still there. */
-    hasHash: (hash: string) => ring.hasHash(hash),
+    /** Whether a caller is still let in: the key with this `hash` is still there, or, of `null`, there are none. */
+    admits: (hash: string | null) => (hash === null ? ring.size === 0 : ring.hasHash(hash)),
     /** Calls `listener` after each change. Returns the function that ends this. */
     subscribe(listener: () => void): () => void {
       listeners.add(listener);

@@ -83,7 +83,7 @@ export function requireAccess(app: FastifyInstance, keys: KeyRing, origins: Orig
     try {
       const caller = identify(request);
       request.caller = caller;
-      breakOffUnless(() => keys.admits(caller), response, removedKeyError);
+      breakOffUnless(() => keys.admits(caller.hash), response, removedKeyError);
     } catch (error) {
       return done(error as ServiceError);
     }
@@ -131,7 +131,7 @@ function breakOffOnRemoval(
 /** The schemes of `securitySchemes` in the OpenAPI document. */
 const security = [{ key: [] }, { session: [] }];
 
-/** Adds to the route's schema what it needs, and how it fails without. */
+/** Adds to the route's schema what it needs, and how it fails without; those for admins say `forbidden` themselves. */
 function documentAccess(route: RouteOptions): void {
   const { schema, config: { access = "key" } = {} } = route;
   if (schema?.response === undefined || schema.hide === true) return;
@@ -139,15 +139,8 @@ function documentAccess(route: RouteOptions): void {
     route.schema = { ...schema, security: [] };
     return;
   }
-  const failures =
-    access === "admin"
-      ? problems("unauthorized", "forbidden", "too_many_requests")
-      : problems("unauthorized", "too_many_requests");
-  route.schema = {
-    ...schema,
-    security,
-    response: { ...failures, ...(schema.response as object) },
-  };
+  const response = { ...problems("unauthorized", "too_many_requests"), ...(schema.response as object) };
+  route.schema = { ...schema, security, response };
 }
 
 function removedKeyError(): ServiceError {

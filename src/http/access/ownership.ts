@@ -38,33 +38,23 @@ export function ownerFilter(caller: Caller, asked: string | undefined): string |
 }
 
 /**
- * Returns the task; undefined if there is none that the caller may see.
- *
- * @throws DamagedTaskError if the caller sees all tasks: a damaged record does not say whose it is
- */
-async function findTask(store: TaskStore, id: string, caller: Caller): Promise<Task | undefined> {
-  const owner = visibleOwner(caller);
-  if (owner === undefined) return store.get(id);
-  const task = await store.get(id).catch(damagedAs(undefined));
-  return task?.owner === owner ? task : undefined;
-}
-
-/**
  * Returns the task of a request for one task.
  *
- * @throws ServiceError `not_found`; what `findTask` throws
+ * @throws ServiceError `not_found` if there is none that the caller may see; DamagedTaskError if it sees all tasks: a damaged record does not
+ * say whose it is
  */
 export async function requireTask(
   store: TaskStore,
   { params: { id }, caller }: { params: { id: string }; caller: Caller },
 ): Promise<Task> {
-  const task = await findTask(store, id, caller);
-  if (task === undefined) throw taskNotFoundError(id);
+  const owner = visibleOwner(caller);
+  const reading = store.get(id);
+  const task = await (owner === undefined ? reading : reading.catch(damagedAs(undefined)));
+  if (task === undefined || (owner ?? task.owner) !== task.owner) throw taskNotFoundError(id);
   return task;
 }
 
 /** @throws ServiceError `not_found` if the caller may see only the tasks of one owner, and not this one. */
 export async function assertVisible(store: TaskStore, id: string, caller: Caller): Promise<void> {
-  if (visibleOwner(caller) === undefined) return;
-  if ((await findTask(store, id, caller)) === undefined) throw taskNotFoundError(id);
+  if (visibleOwner(caller) !== undefined) await requireTask(store, { params: { id }, caller });
 }

@@ -4,7 +4,7 @@ import { ServiceError } from "../../model/errors.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { requireTask } from "../access/ownership.ts";
 import { archive as zip, getFileSchema, sendRepresentation, type SentRequest } from "../responses/send-file.ts";
-import { assertHasFiles, type FileRequest, filesOf } from "../routes/file.ts";
+import { assertHasFiles, filesOf } from "../routes/file.ts";
 import { taskErrors, TaskParams } from "../routes/task.ts";
 import { fileName } from "../../files/file-name.ts";
 import type { FileStore } from "../../files/files.ts";
@@ -15,12 +15,9 @@ import { createFileStreams, type FileStreams, recipientOf } from "../responses/f
 import { createTurns, untilClosed } from "../responses/turns.ts";
 import { createArchiver, createArchiveStreams } from "./archive.ts";
 
-const path = "/tasks/:id/files.zip";
-
-const schema = { tags: ["tasks"], params: TaskParams };
-
-const getSchema = {
-  ...schema,
+const schema = {
+  tags: ["tasks"],
+  params: TaskParams,
   operationId: "getArchive",
   summary: "Download all files of a task, or of all tasks of a collection, as one ZIP archive",
   ...getFileSchema(zip, [...taskErrors, "file_removed"]),
@@ -33,15 +30,12 @@ interface ArchiveRoutesOptions {
 
 /** The route of all files of a task in one. */
 export const archiveRoutes: FastifyPluginAsyncTypebox<ArchiveRoutesOptions> = async (app, { store, archives }) => {
-  /** @throws ServiceError as `assertHasFiles`; `not_found` if no task of a collection has a file; `precondition_failed` */
-  async function send(request: FileRequest, reply: FastifyReply): Promise<FastifyReply> {
+  app.get("/tasks/:id/files.zip", { schema }, async (request, reply) => {
     const task = await requireTask(store, request);
     if (task.kind !== "collection") assertHasFiles(task);
     if (await archives.send(request, reply, task)) return reply;
     throw new ServiceError("not_found", `no task of collection ${task.id} has a file`);
-  }
-
-  app.get(path, { schema: getSchema }, send);
+  });
 };
 
 interface ArchiveOptions {

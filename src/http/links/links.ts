@@ -1,6 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
-import type { FastifyReply, FastifyRequest } from "fastify";
 import type { KeyRing } from "../../keys/key-ring.ts";
 import { ServiceError } from "../../model/errors.ts";
 import { time } from "../../model/schema.ts";
@@ -113,10 +112,10 @@ export const linkRoutes: FastifyPluginAsyncTypebox<LinkRoutesOptions> = async (a
   const { store, keys, access, archives, sendFile, sendStream } = options;
   const config = { access: "open" } as const;
 
-  async function send(request: LinkRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const target = openLink(request, options);
-    const { taskId: id, name } = target;
-    access.breakOffUnless(() => isMakerAdmitted(keys, target), reply.raw, deadLinkError);
+  app.get(`${linksPath}:token`, { config, schema: getSchema }, async (request, reply) => {
+    const target = openLink(request.params.token, options);
+    const { taskId: id, name, keyHash } = target;
+    access.breakOffUnless(() => keys.admits(keyHash), reply.raw, deadLinkError);
     reply.headers(linkHeaders);
     if (name === streamName) return sendStream(request, reply, { id, read: () => findStreamed(options, id) });
     const task = await store.get(id).catch(damagedAs(undefined));
@@ -127,9 +126,7 @@ export const linkRoutes: FastifyPluginAsyncTypebox<LinkRoutesOptions> = async (a
     const found = task && findFile(task, name);
     if (found === undefined) throw deadLinkError();
     return sendFile(request, reply, found);
-  }
-
-  app.get(linkPath, { config, schema: getSchema }, send);
+  });
   // What is nearly a link is none, with or without a key.
   app.all(`${linksPath}*`, { config, schema: { hide: true } }, async () => {
     throw deadLinkError();
@@ -137,7 +134,6 @@ export const linkRoutes: FastifyPluginAsyncTypebox<LinkRoutesOptions> = async (a
 };
 
 export const linksPath = "/links/";
-const linkPath = `${linksPath}:token`;
 
 /** Instead of the name of a file: those have an extension, that of a medium, subtitles or a picture. */
 const streamName = "stream";
@@ -146,14 +142,10 @@ const archiveName = "files.zip";
 /** The URL is as good as a key. */
 const linkHeaders = { "referrer-policy": "no-referrer", "x-robots-tag": "noindex" };
 
-type LinkRequest = Pick<FastifyRequest, "caller" | "headers" | "log" | "method" | "raw"> & {
-  params: { token: string };
-};
-
 /** @throws ServiceError `not_found`, the same whatever is wrong with the link */
-function openLink(request: LinkRequest, { keys, tokens }: LinkRoutesOptions): LinkTarget {
-  const target = tokens.open(request.params.token);
-  if (target === undefined || target.endsMs <= Date.now() || !isMakerAdmitted(keys, target)) throw deadLinkError();
+function openLink(token: string, { keys, tokens }: LinkRoutesOptions): LinkTarget {
+  const target = tokens.open(token);
+  if (target === undefined || target.endsMs <= Date.now() || !keys.admits(target.keyHash)) throw deadLinkError();
   return target;
 }
 
@@ -167,10 +159,6 @@ async function findStreamed({ store }: LinkRoutesOptions, id: string): Promise<T
 function hasStream({ state, file, kind }: Task): boolean {
   if (kind === "collection") return false;
   return isActive(state) || (state === "succeeded" && file !== null);
-}
-
-function isMakerAdmitted(keys: KeyRing, { keyHash }: LinkTarget): boolean {
-  return keyHash === null ? keys.isEmpty : keys.hasHash(keyHash);
 }
 
 /** What a request for any link that is none fails with. */

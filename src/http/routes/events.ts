@@ -98,7 +98,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
       newest,
       taskId,
       owner,
-      isAdmitted: () => keys.admits(caller),
+      isAdmitted: () => keys.admits(caller?.hash ?? null),
     });
   });
 };

@@ -1,6 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
-import type { FastifyRequest } from "fastify";
 import { ServiceError } from "../../model/errors.ts";
 import { markRemoved } from "../../runner/file-cleanup.ts";
 import type { ResultFile, Task, TaskFile } from "../../model/task.ts";
@@ -99,8 +98,6 @@ export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
     }
   });
 };
-
-export type FileRequest = Pick<FastifyRequest, "caller" | "headers" | "log" | "method"> & { params: { id: string } };
 
 /** Returns the medium of a task. @throws ServiceError as `assertHasFiles` */
 export function mediumOf(task: Task): StoredFile {

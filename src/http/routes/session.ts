@@ -62,13 +62,13 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ access: AccessCheck }> =
   app.post("/session", { config, schema: startSchema }, async (request, reply) => {
     const { key: secret } = request.body;
     const { name, admin } = access.findKey(request, secret);
-    setCookies(request, reply, { session: sessionSecretOf(secret), signedIn: "1" }, maxAgeS);
+    setCookies(request, reply, sessionSecretOf(secret), maxAgeS);
     reply.header("cache-control", "no-store");
     return { name, admin };
   });
 
   app.delete("/session", { config, schema: endSchema }, async (request, reply) => {
-    setCookies(request, reply, { session: "", signedIn: "" }, 0);
+    setCookies(request, reply, "", 0);
     return reply.code(204).send();
   });
 };
@@ -77,14 +77,9 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<{ access: AccessCheck }> =
  * Without `path`, which makes it the folder of `session` (RFC 6265 §5.1.4): the service cannot know below which path
  * a proxy has it.
  */
-function setCookies(
-  { headers, contact }: FastifyRequest,
-  reply: FastifyReply,
-  { session, signedIn }: { session: string; signedIn: string },
-  maxAge: number,
-): void {
+function setCookies({ headers, contact }: FastifyRequest, reply: FastifyReply, secret: string, maxAge: number): void {
   const secure = contact.isHttps || headers.origin?.startsWith("https:") === true;
   const options = { sameSite: "strict", secure, maxAge } as const;
-  reply.setCookie(sessionCookie, session, { ...options, httpOnly: true });
-  reply.setCookie(signedInCookie, signedIn, options);
+  reply.setCookie(sessionCookie, secret, { ...options, httpOnly: true });
+  reply.setCookie(signedInCookie, secret && "1", options);
 }

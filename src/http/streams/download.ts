@@ -39,7 +39,7 @@ const DownloadQuery = Type.Object(
 /** What passes soon is waited for. */
 const patienceMs = 2_000;
 
-const fileSchema = getFileSchema(media, [...streamErrors, "cross_site", "invalid_url", "too_many_requests"]);
+const fileSchema = getFileSchema(media, [...streamErrors, "cross_site", "invalid_url"]);
 
 const schema = {
   ...fileSchema,

@@ -6,8 +6,6 @@ import { rangeRule } from "./blind-range.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import type { SendStream } from "./task-stream.ts";
 
-const path = "/tasks/:id/stream";
-
 /** How a route may fail that sends the medium of a task: also as the task itself does. */
 export const streamErrors = [
   "invalid_request",
@@ -23,6 +21,7 @@ export const streamErrors = [
   "playlist",
   "live_stream",
   "too_large",
+  "too_many_requests",
   "quota_exceeded",
   "internal",
   "upstream_unreachable",
@@ -33,13 +32,10 @@ export const streamErrors = [
   "disk_full",
 ] as const;
 
-const schema = { tags: ["tasks"], params: TaskParams };
-
-const fileSchema = getFileSchema(media, streamErrors);
-
-const getSchema = {
-  ...schema,
-  ...fileSchema,
+const schema = {
+  tags: ["tasks"],
+  params: TaskParams,
+  ...getFileSchema(media, streamErrors),
   operationId: "getStream",
   summary: "Play or save the medium of a task while it is being downloaded",
   description:
@@ -55,7 +51,7 @@ interface StreamRoutesOptions {
 
 /** The route of media that are being downloaded. */
 export const streamRoutes: FastifyPluginAsyncTypebox<StreamRoutesOptions> = async (app, { store, sendStream }) => {
-  app.get(path, { schema: getSchema }, (request, reply) =>
+  app.get("/tasks/:id/stream", { schema }, (request, reply) =>
     sendStream(request, reply, { id: request.params.id, read: () => requireTask(store, request) }),
   );
 };
