@@ -145,6 +145,14 @@ describe("a trailer before the film", () => {
     expect(filesOf(await resolvePage(framed, { [player]: { body: film } }))).toEqual(["film.mp4"]);
   });
 
+  it("gives no subtitles to a film whose player is in a frame", async () => {
+    const html = framed.replace("></video>", `><track src="/1.vtt" srclang="en"></video>`);
+    const info = await resolvePage(html, { [player]: { body: film } });
+    expect(filesOf(info)).toEqual(["film.mp4"]);
+    expect(info.subtitles).toEqual({});
+    expect(info.sources).not.toHaveProperty("subtitles");
+  });
+
   it("is taken if the frame beside it plays nothing", async () => {
     expect(filesOf(await resolvePage(framed, { [player]: { body: "<p>A map</p>" } }))).toEqual(["trailer.mp4"]);
   });

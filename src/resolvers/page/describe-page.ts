@@ -79,7 +79,8 @@ async function describe(document: Document, deps: DescribeDeps, depth = 0): Prom
     if (fetched === null) continue;
     const player = await describePlayer({ ...fetched, from: url }, deps, depth + 1);
     if (player === null || player.formats.length === 0) continue;
-    const { duration, live_status, sources } = merged.fields;
+    const { duration, live_status } = merged.fields;
+    const { subtitles: _, ...sources } = merged.fields.sources;
     return addPlayer(isTrailer ? { ...page, duration, live_status, sources, subtitles: {} } : page, player);
   }
   return page;
@@ -148,24 +149,21 @@ async function fetchFields(
 
 /** Adds to what a page states what its player states of the medium; the page takes precedence, subtitles are those of both. */
 function addPlayer(page: Description, player: Description): Description {
-  const sources = { ...page.sources };
-  const added = {
+  const sourcesOf = (...fields: string[]) =>
+    Object.fromEntries(Object.entries(player.sources).filter(([field]) => fields.includes(field)));
+  return {
+    ...page,
     formats: player.formats,
     duration: page.duration ?? player.duration,
     live_status: page.live_status ?? player.live_status,
+    subtitles: joinSubtitles([page.subtitles, player.subtitles]),
+    media_type: page.media_type === "none" ? player.media_type : page.media_type,
+    sources: {
+      ...sourcesOf("duration", "live_status", "subtitles"),
+      ...page.sources,
+      ...sourcesOf("formats", "audio"),
+    },
   };
-  for (const field of ["formats", "duration", "live_status"] as const) {
-    const source = player.sources[field];
-    if (added[field] === player[field] && added[field] !== page[field] && source !== undefined) {
-      sources[field] = source;
-    }
-  }
-  if (player.sources["audio"] !== undefined) sources["audio"] = player.sources["audio"];
-  const ofPlayer = player.sources["subtitles"];
-  if (ofPlayer !== undefined) sources["subtitles"] ??= ofPlayer;
-  const subtitles = joinSubtitles([page.subtitles, player.subtitles]);
-  const media_type = page.media_type === "none" ? player.media_type : page.media_type;
-  return { ...page, ...added, subtitles, media_type, sources };
 }
 
 /**
