@@ -164,6 +164,16 @@ describe("JSON-LD", () => {
     }
   });
 
+  it("reads a page that its site calls a part of itself", async () => {
+    const site = { "@type": "WebSite", hasPart: { "@id": "#page" } };
+    const page = { "@type": "WebPage", "@id": "#page", description: "All about otters" };
+    for (const html of [jsonLd({ "@graph": [site, page] }), jsonLd(site, page), jsonLd(page, site)]) {
+      expect((await resolvePage(html)).description).toBe("All about otters");
+    }
+    const other = jsonLd({ "@type": "WebPage", hasPart: { "@type": "WebPage", description: "Foxes" } });
+    expect((await resolvePage(other)).description).toBeNull();
+  });
+
   it("takes no one else's URL for that of the uploader", async () => {
     const acme = { "@type": "Organization", name: "Acme", url: "/acme" };
     const of = async (more: object) => (await resolvePage(jsonLd({ ...video, ...more }))).uploader_url;

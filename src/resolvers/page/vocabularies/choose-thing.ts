@@ -156,6 +156,7 @@ function isArticle(thing: Thing): boolean {
 function walk(roots: readonly Thing[]): Found[] {
   const found: Found[] = [];
   const seen = new Set<Thing>();
+  const tops = new Set(roots);
   const pending = roots
     .map((thing): Found => ({ thing, property: "", isInArticle: false, isAside: false }))
     .toReversed();
@@ -172,7 +173,10 @@ function walk(roots: readonly Thing[]): Found[] {
     for (const [property, values] of thing.properties) {
       const isAside = isInList || sideProperties.has(property);
       for (const value of values) {
-        if (typeof value !== "string") children.push({ thing: value, property, isInArticle, isAside });
+        if (typeof value === "string") continue;
+        // A page that is on the top level is not aside because its site, say, refers to it.
+        if (!isAside || isMedium(value) || !tops.has(value))
+          children.push({ thing: value, property, isInArticle, isAside });
       }
     }
     pending.push(...children.toReversed());
