@@ -32,7 +32,14 @@ export function writeChanged(
   const entries = file.tracks.map((track) =>
     element(ids.trackEntry, bytes.subarray(track.entry.body, track.entry.end), entry),
   );
-  const options = { docType: "matroska", timestampScale: 1_000_000, entries, title: null, others: () => [] } as const;
+  const options = {
+    docType: "matroska",
+    timestampScale: 1_000_000,
+    entries,
+    mainTrack: 1,
+    title: null,
+    others: () => [],
+  } as const;
   const writer = new MatroskaWriter({ fd, ...options });
   const blocks = [...chosenBlocks(file)];
   for (let i = 0; i < blocks.length; i += laced) {

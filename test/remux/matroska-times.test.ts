@@ -36,6 +36,7 @@ function audioFile(timestampScale: number, blocks: readonly GivenBlock[]) {
     docType: "matroska",
     timestampScale,
     entries: [entry],
+    mainTrack: 1,
     title: null,
     others: () => [],
   });

@@ -45,34 +45,20 @@ export function* copyMatroska(
   const given = bounded(Infinity);
   const texts = addTextTracks(given, entries);
   const others = (durationS: number) => [...describingElements(bounded(durationS), docType), ...kept];
-  const writer = new MatroskaWriter({ fd, docType, timestampScale, entries, title: given.tags.title, others });
+  const firstVideo = tracks.findIndex(({ track }) => track.kind === "video");
+  const [mainTrack, { title }] = [Math.max(firstVideo, 0) + 1, given.tags];
+  const writer = new MatroskaWriter({ fd, docType, timestampScale, entries, mainTrack, title, others });
   const earliest = Math.min(...files.map((file) => firstTicks(file, timestampScale)));
   const startTicks = isPlain ? Math.min(0, earliest) : earliest;
-  const readers = files.map((file) => {
-    const unpackerOf = isPlain ? createUnpackers(file) : undefined;
-    const copies = file.tracks.map((track) => {
-      const number = tracks.findIndex((one) => one.track === track) + 1;
-      return [
-        track.number,
-        createTrackCopy(file, track, { number, startTicks, timestampScale, unpack: unpackerOf?.(track) }),
-      ] as const;
-    });
-    const blocks = blocksIn(file, timestampScale);
-    return { copies: new Map(copies), blocks, next: blocks.next().value };
-  });
   let nextText = 0;
   let [blocks, bytes] = [0, 0];
-  for (;;) {
-    const [reader] = readers.filter(({ next }) => next).toSorted((a, b) => a.next!.ticks - b.next!.ticks);
-    if (!reader?.next) break;
-    const untilS = ((reader.next.ticks - startTicks) * timestampScale) / 1e9;
+  for (const copied of copyBlocks(files, { startTicks, timestampScale, isPlain })) {
+    const untilS = (copied.ticks * timestampScale) / 1e9;
     for (; nextText < texts.length && texts[nextText]!.cue.startS <= untilS; nextText++) {
       const { cue, number } = texts[nextText]!;
       writer.add(textBlock(cue, number, timestampScale));
     }
-    const copied = reader.copies.get(reader.next.track)!(reader.next);
     writer.add(copied);
-    reader.next = reader.blocks.next().value;
     blocks += 1;
     bytes += copied.payload.length;
     if (blocks < stepBlocks && bytes < stepBytes) continue;
@@ -129,6 +115,29 @@ function firstTicks(file: ChosenTracks, timestampScale: number): number {
     if (firsts.size === file.tracks.length) break;
   }
   return Math.min(...firsts.values());
+}
+
+/** Yields the blocks of all files as they are in the new one, in the order of their times. */
+function* copyBlocks(
+  files: readonly ChosenTracks[],
+  { isPlain, ...times }: Pick<CopyPosition, "startTicks" | "timestampScale"> & { isPlain: boolean },
+): Generator<WrittenBlock> {
+  const tracks = files.flatMap((file) => file.tracks);
+  const readers = files.map((file) => {
+    const unpackerOf = isPlain ? createUnpackers(file) : undefined;
+    const copies = file.tracks.map((track) => {
+      const position = { ...times, number: tracks.indexOf(track) + 1, unpack: unpackerOf?.(track) };
+      return [track.number, createTrackCopy(file, track, position)] as const;
+    });
+    const blocks = blocksIn(file, times.timestampScale);
+    return { copies: new Map(copies), blocks, next: blocks.next().value };
+  });
+  for (;;) {
+    const [reader] = readers.filter(({ next }) => next).toSorted((a, b) => a.next!.ticks - b.next!.ticks);
+    if (!reader?.next) return;
+    yield reader.copies.get(reader.next.track)!(reader.next);
+    reader.next = reader.blocks.next().value;
+  }
 }
 
 interface CopyPosition {

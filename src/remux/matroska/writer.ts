@@ -1,4 +1,4 @@
-import { ids, voidHead } from "./elements.ts";
+import { damagedMatroskaError, ids, voidHead } from "./elements.ts";
 import { u64 } from "../mp4/boxes.ts";
 import { writeAt } from "../mp4/write/background-writes.ts";
 
@@ -14,6 +14,8 @@ interface MatroskaWriterOptions {
   timestampScale: number;
   /** TrackEntry elements; their tracks have the numbers from 1 on. */
   entries: readonly Uint8Array[];
+  /** Number of the track whose key frames the index lists. */
+  mainTrack: number;
   /** Title of the Segment; `null`: none. */
   title: string | null;
   /** Returns further elements before the clusters: chapters, tags, attachments. For a shorter file they are no longer. */
@@ -35,7 +37,8 @@ export interface WrittenBlock {
 
 /**
  * Writes a WebM or Matroska file (RFC 9559): the header, clusters of a second or more that begin with a key frame of the
- * first track, and an index of them. Memory: a cluster, and 20 bytes for each.
+ * main track, and an index of them. A longer one is continued in others, which the index does not list (§22.1): nothing can be
+ * decoded from there. Memory: a cluster, and 20 bytes for each.
  */
 export class MatroskaWriter {
   readonly #options: MatroskaWriterOptions;
@@ -46,6 +49,8 @@ export class MatroskaWriter {
   #position = 0;
   #cluster: { ticks: number; bytes: number; parts: Uint8Array[] } | undefined;
   #endTicks = 0;
+  /** Time of the latest cluster in the index. */
+  #listedTicks = 0;
 
   constructor(options: MatroskaWriterOptions) {
     this.#options = options;
@@ -83,19 +88,28 @@ export class MatroskaWriter {
     writeAt(fd, Buffer.concat([head, left], this.#headBytes), 0);
   }
 
-  #needsCluster({ track, ticks, isKey }: WrittenBlock): boolean {
+  #needsCluster(block: WrittenBlock): boolean {
     if (this.#cluster === undefined) return true;
-    const age = ticks - this.#cluster.ticks;
+    const age = block.ticks - this.#cluster.ticks;
     if (age > 0x7fff || age < -0x8000 || this.#cluster.bytes >= maxClusterBytes) return true;
-    return isKey && track === 1 && age * this.#options.timestampScale >= minClusterNs;
+    const sinceNs = (block.ticks - this.#listedTicks) * this.#options.timestampScale;
+    return this.#isListed(block) && sinceNs >= minClusterNs;
   }
 
-  #startCluster({ ticks }: WrittenBlock): void {
+  #isListed({ track, isKey }: WrittenBlock): boolean {
+    return isKey && track === this.#options.mainTrack;
+  }
+
+  #startCluster(block: WrittenBlock): void {
     this.#flush();
-    const start = Math.max(0, ticks);
+    const start = Math.max(0, block.ticks);
+    if (block.ticks < -0x8000) throw damagedMatroskaError("a block is long before the first ones");
     this.#cluster = { ticks: start, bytes: 0, parts: [] };
+    if (this.#cues.length > 0 && !this.#isListed(block)) return;
+    this.#listedTicks = start;
     const position = element(ids.cueClusterPosition, unsigned(this.#position - this.#start));
-    const positions = element(ids.cueTrackPositions, element(ids.cueTrack, unsigned(1)), position);
+    const track = element(ids.cueTrack, unsigned(this.#options.mainTrack));
+    const positions = element(ids.cueTrackPositions, track, position);
     this.#cues.push(element(ids.cuePoint, element(ids.cueTime, unsigned(start)), positions));
   }
 
