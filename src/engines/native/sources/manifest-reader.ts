@@ -188,7 +188,9 @@ export class ManifestReader {
     });
     const mpd = { ...openMpd(linked, finalUrl, base), askedMs };
     if (mpd.isLive && mpd.location !== null) this.#locations.set(url.href, mpd.location);
-    this.#mpds.set(key, mpd).set(`${base} ${finalUrl.href}`, mpd);
+    this.#mpds.set(key, mpd);
+    // Its formats have that URL. A reload is of known formats, and may be redirected elsewhere each time.
+    if (!isReload) this.#mpds.set(`${base} ${finalUrl.href}`, mpd);
     return mpd;
   }
 
