@@ -74,7 +74,7 @@ export function samplesOfPart(path: string, { ranges, kinds, isThere, ...options
     const start = { from: 0, to: Math.max(1, ...groupsIn(head).map(({ to }) => to)) };
     const end = plan.isBeyond ? [{ from: lastShown(list), to: list.length }] : [];
     const runs = joinRuns([start, ...groupsIn(plan), ...end]);
-    needs.spans.push(...bytesOf(list, runs));
+    needs.spans = [...needs.spans, ...bytesOf(list, runs)];
     for (const [i, { to }] of runs.entries()) {
       const left = { from: to, to: runs[i + 1]?.from ?? list.length };
       if (left.from < left.to) needs.missing[kindOf(list.track)].push(shownIn(list, left));

@@ -48,18 +48,19 @@ function select(source: Source, ranges: readonly MediaRange[]): { source: Source
   if (!isTimed) return { source, fetched: ranges };
   const selection = new Set([0]);
   const fetched: MediaRange[] = [];
-  let startS = 0;
+  let [startS, last] = [0, 0];
   for (const [index, { durationS }] of segments.entries()) {
     const endS = startS + durationS;
     const isNeeded = ranges.some((range) => range.startS < endS && range.endS > startS);
     if (isNeeded) {
       selection.add(index);
+      last = index;
       // Others may be longer.
       fetched.push({ startS, endS: index === segments.length - 1 ? Infinity : endS });
     }
     startS = endS;
   }
-  for (const index of timelineStarts(segments, Math.max(...selection))) selection.add(index - 1).add(index);
+  for (const index of timelineStarts(segments, last)) selection.add(index - 1).add(index);
   if (selection.size === segments.length) return { source, fetched };
   return { source: { ...source, selection }, fetched };
 }
