@@ -1,7 +1,7 @@
 import { rename } from "node:fs/promises";
 import { type Box, childrenOf, damagedError, findChild, firstBox, readBox } from "../../../remux/mp4/boxes.ts";
 import { bytesOfCut, type IsThere, type PartNeeds, samplesOfPart } from "../../../remux/mp4/cut-needs.ts";
-import { readSegmentIndex, type SegmentIndex } from "../../../remux/mp4/read/file-boxes.ts";
+import { fileBoxes, readSegmentIndex, type SegmentIndex } from "../../../remux/mp4/read/file-boxes.ts";
 import { openFile } from "../../../remux/open-file.ts";
 import { type ByteSpan, joinSpans, type MediaRange, type TrackKind } from "../../../remux/samples.ts";
 import { textSpansOf } from "../../../subtitles/tracks/mp4-track.ts";
@@ -209,13 +209,8 @@ function runsOf(parts: SegmentIndex["parts"], wanted: readonly MediaRange[]): Ru
 
 /** @throws ServiceError `upstream_invalid` unless a run has whole boxes, and its first fragment says when it is presented. */
 async function checkFragments(file: PartialFile, { start, end }: Run): Promise<void> {
-  let first: Box | undefined;
-  for (let at = start; at < end;) {
-    const box = await fetchHeader(file, at);
-    if (box.type === "moof") first ??= box;
-    at = box.end;
-    if (at > end) throw damagedError(`a segment index has an end at ${end}, within a box`);
-  }
+  const boxes = [...fileBoxes(file.fd, end, start)];
+  const first = boxes.find(({ type }) => type === "moof");
   if (first === undefined || first.end - first.start > maxBoxBytes) throw damagedError(`no fragment is at ${start}`);
   const bytes = await file.read(first);
   const tracks = childrenOf(bytes, firstBox(bytes), "traf");

@@ -83,12 +83,12 @@ function typesIn(path: string): string[] {
 export const maxBoxes = 1 << 19;
 
 /**
- * Yields the top-level boxes of an open file of `size` bytes, in order. Reads only their headers.
+ * Yields the top-level boxes of an open file of `size` bytes, or those that it has `from` there on, in order. Reads only their headers.
  * @throws ServiceError `upstream_invalid` if a box does not end within the file, or beyond 2^19 boxes.
  */
-export function* fileBoxes(fd: number, size: number): Generator<Box> {
+export function* fileBoxes(fd: number, size: number, from = 0): Generator<Box> {
   let count = 0;
-  for (let start = 0; start < size;) {
+  for (let start = from; start < size;) {
     if (++count > maxBoxes) throw damagedError(`it has over ${maxBoxes} boxes on its top level`);
     const left = size - start;
     const header = readFully(fd, Buffer.allocUnsafe(Math.min(16, left)), start);
