@@ -1,6 +1,7 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { ManifestReader } from "../../src/engines/native/sources/manifest-reader.ts";
-import type { HttpClient } from "../../src/net/client.ts";
+import { readClock } from "../../src/engines/native/sources/site-clock.ts";
+import type { HttpClient, HttpResponse } from "../../src/net/client.ts";
 import { formatOf } from "../formats.ts";
 
 afterEach(() => vi.useRealTimers());
@@ -37,3 +38,17 @@ it.each([hourMs, -hourMs])(
     expect(Math.abs((await count()) - before)).toBeLessThanOrEqual(1);
   },
 );
+
+it("the clock of a site is read from the next source if an MPD states a time that is none", async () => {
+  const now = new Date(Date.now() + hourMs).toISOString();
+  const sourceOf = (scheme: string, value: string) => ({ schemeIdUri: `urn:mpeg:dash:utc:${scheme}:2014`, value });
+  const asked: string[] = [];
+  const get = async ({ href }: URL) => {
+    asked.push(href);
+    return { headers: new Headers(), body: [Buffer.from(now)] } as unknown as HttpResponse;
+  };
+  const sources = [sourceOf("direct", "soon"), sourceOf("http-iso", "/time")];
+  const ahead = await readClock(sources, new URL(url), get);
+  expect(Math.abs((ahead ?? 0) - hourMs)).toBeLessThan(10_000);
+  expect(asked).toEqual(["http://cdn.test/time"]);
+});

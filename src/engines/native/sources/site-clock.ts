@@ -25,7 +25,11 @@ export async function readClock(
       schemeIdUri.trim(),
     )?.[1];
     if (scheme === undefined) continue;
-    if (scheme === "direct") return aheadOf(parseDateTime(value));
+    if (scheme === "direct") {
+      const ahead = aheadOf(parseDateTime(value));
+      if (ahead !== undefined) return ahead;
+      continue;
+    }
     const [first = ""] = value.trim().split(/\s+/, 1);
     const url = URL.parse(first, manifestUrl);
     if (url === null) continue;
