@@ -12,7 +12,7 @@ const maxDelay = 4095;
  * of the source that says that itself stays instead. What is not presented is said only if both ends can be: decoders leave out 529 samples at
  * the start of a file that says so of its end.
  */
-export function openMp3File({ delayS }: AudioTrack, { fd, additions, durationS }: AudioFileTarget): AudioFile {
+export function openMp3File({ delayS }: AudioTrack, { fd, additions, durationS, isCut }: AudioFileTarget): AudioFile {
   const tag = writeId3(additions, durationS);
   writeAt(fd, tag, 0);
   let info: InfoFrame | null = null;
@@ -42,6 +42,7 @@ export function openMp3File({ delayS }: AudioTrack, { fd, additions, durationS }
       return frame.samples / sampleRate;
     },
     finish(trimmedOf) {
+      if (info === null && isCut) throw damagedAudioError("its first frame says what it had before it was cut");
       if (info === null) return;
       const toSamples = (seconds: number) => Math.round(seconds * sampleRate);
       const delay = delayS === null ? null : toSamples(delayS);
