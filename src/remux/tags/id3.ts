@@ -69,14 +69,14 @@ function framesIn(body: Buffer, flags: number): Id3Frame[] | undefined {
   }));
 }
 
-/** Returns the frames of ID3v2.3 as ID3v2.4 has them. */
-function oldFrames(body: Buffer): Id3Frame[] | undefined {
+/** Returns the frames of ID3v2.3 as ID3v2.4 has them; `isChapter`: those in a chapter, which has no chapters. */
+function oldFrames(body: Buffer, isChapter = false): Id3Frame[] | undefined {
   const read = splitFrames(body, (at) => body.readUInt32BE(at));
   // Flags for compression, encryption and groups.
   return read
     ?.filter(({ at }) => body.readUInt8(at + 9) === 0)
     .map(({ id, content }) => {
-      if (id === "CHAP") return frame(id, newChapter(content));
+      if (id === "CHAP" && !isChapter) return frame(id, newChapter(content));
       return frame(id === "TYER" ? "TDRC" : id, content);
     });
 }
@@ -116,7 +116,7 @@ function newPicture(content: Buffer): Buffer {
 /** A chapter has frames in it, after its name and times. */
 function newChapter(content: Buffer): Buffer {
   const start = content.indexOf(0) + 1 + 16;
-  const frames = oldFrames(content.subarray(start)) ?? [];
+  const frames = oldFrames(content.subarray(start), true) ?? [];
   return Buffer.concat([content.subarray(0, start), ...frames.map(({ bytes }) => bytes)]);
 }
 
