@@ -161,6 +161,21 @@ describe("audio of other codecs is kept:", () => {
     expect(await inspect(counted)).toMatchObject(info);
   });
 
+  it("AAC in CAF whose data have no size, but a table of packets before them", async () => {
+    const part = (type: string, size: number, body: Buffer) => {
+      const head = Buffer.alloc(12, type);
+      head.writeBigInt64BE(BigInt(size), 4);
+      return Buffer.concat([head, body]);
+    };
+    const [description, table] = [Buffer.alloc(32), Buffer.alloc(24)];
+    description.writeDoubleBE(48_000);
+    description.writeUInt32BE(1024, 20);
+    table.writeBigInt64BE(96_000n, 8);
+    const start = [Buffer.from("caff\0\x01\0\0", "latin1"), part("desc", 32, description), part("pakt", 24, table)];
+    const caf = Buffer.concat([...start, part("data", -1, Buffer.alloc(1000))]);
+    expect(await inspect(caf)).toMatchObject({ ext: "caf", duration: 2 });
+  });
+
   it("FLAC in Ogg", async () => {
     const packet = Buffer.alloc(51);
     packet.write("\x7fFLAC\x01\0\0\0fLaC\0\0\0\x22", "latin1");

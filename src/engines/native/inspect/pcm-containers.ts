@@ -122,11 +122,13 @@ function readAu(bytesAt: BytesAt, size: number): Extent {
  */
 function readCaf(bytesAt: BytesAt, size: number): Extent {
   let [rate, packetBytes, packetFrames, frames, dataBytes] = [0, 0, 0, 0, 0];
+  let isOpen = false;
   let at = 8;
-  for (let count = 0; at < size && count < maxChunks; count++) {
+  for (let count = 0; at < size && !isOpen && count < maxChunks; count++) {
     const chunk = bytesAt(at);
     const id = chunk.toString("latin1", 0, 4);
     const length = Number(chunk.readBigInt64BE(4));
+    isOpen = length < 0;
     if (id === "desc") {
       rate = chunk.readDoubleBE(12);
       packetBytes = chunk.readUInt32BE(28);
@@ -134,13 +136,12 @@ function readCaf(bytesAt: BytesAt, size: number): Extent {
     }
     if (id === "pakt") frames = Number(chunk.readBigInt64BE(20));
     // The data begin with a count of edits.
-    if (id === "data") dataBytes = (length < 0 ? size - at - 12 : length) - 4;
-    if (length < 0) return { seconds: (dataBytes / packetBytes) * (packetFrames / rate), end: null };
+    if (id === "data") dataBytes = (isOpen ? size - at - 12 : length) - 4;
     at += 12 + length;
   }
   const isListed = packetBytes > 0 || frames > 0;
   const seconds = (frames || (dataBytes / packetBytes) * packetFrames) / rate;
-  return { seconds, end: dataBytes > 0 && isListed ? at : Infinity };
+  return { seconds, end: isOpen ? null : dataBytes > 0 && isListed ? at : Infinity };
 }
 
 /** Sony's Wave64: a RIFF whose ids have 16 bytes, and whose sizes have 64 bits and count the id and themselves. */
