@@ -1,6 +1,6 @@
 import type { TrackKind } from "../../../remux/samples.ts";
 import type { FileWindow } from "../../../remux/open-file.ts";
-import { unreadKind } from "../inspect/unread-kind.ts";
+import { readAviCodecs, unreadKind } from "../inspect/unread-kind.ts";
 import { countChunkBreaks, type FrameSpan } from "./chunk-breaks.ts";
 
 const headerBytes = 12;
@@ -42,7 +42,7 @@ const isChunkName = (head: string): boolean => /^[\x20-\x7e]{4}/.test(head);
 /** Yields the frames of an AVI file that are compressed, up to where it is damaged; none of another file. */
 export function* readAviFrames(file: FileWindow): Generator<FrameSpan> {
   if (unreadKind(file.at(0)) !== "avi") return;
-  const kinds = readKinds(file.at(0));
+  const kinds = readAviCodecs(file.at(0)).map(kindOf).toArray();
   let at = headerBytes;
   for (;;) {
     const chunk = readChunk(file, at);
@@ -58,16 +58,8 @@ const videoCodecs = /^(?:xvid|div[x34]|dx50|fmp4|mp4v|mp4[23]|[hx]264|avc1|wmv[1
 /** Of MPEG audio, AAC and Windows Media; frames of AC-3 may be filled with zeros. */
 const audioCodecs: ReadonlySet<number> = new Set([0x50, 0x55, 0xff, 0x160, 0x161]);
 
-/** Returns the kinds of the streams, in their order; `null`: it need not be compressed. */
-function readKinds(head: Buffer): (TrackKind | null)[] {
-  const kinds: (TrackKind | null)[] = [];
-  for (let at = head.indexOf("strh"); at >= 0 && at + 16 <= head.length; at = head.indexOf("strh", at + 4)) {
-    const type = head.toString("latin1", at + 8, at + 12);
-    const format = at + 8 + head.readUInt32LE(at + 4) + 8;
-    const isWithin = format + 20 <= head.length;
-    const isVideo = isWithin && type === "vids" && videoCodecs.test(head.toString("latin1", format + 16, format + 20));
-    const isAudio = isWithin && type === "auds" && audioCodecs.has(head.readUInt16LE(format));
-    kinds.push(isVideo ? "video" : isAudio ? "audio" : null);
-  }
-  return kinds;
+/** Returns what a stream has; `null`: it need not be compressed. */
+function kindOf(codec: string | number | null): TrackKind | null {
+  if (typeof codec === "string") return videoCodecs.test(codec) ? "video" : null;
+  return audioCodecs.has(codec ?? 0) ? "audio" : null;
 }

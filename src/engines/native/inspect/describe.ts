@@ -1,15 +1,14 @@
 import { sniffMedium } from "../../../parsers/media-type.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
 import { openLocalInput } from "./local-input.ts";
-import { unreadKind } from "./unread-kind.ts";
+import { readAviCodecs, unreadKind } from "./unread-kind.ts";
 
 const headBytes = 64 << 10;
 const maxTracks = 16;
 
 /** Returns containers and codecs of the files for a message: "FLV with Sorenson H.263 and MP3". */
-export async function describeFiles(paths: readonly (string | null)[]): Promise<string> {
-  const files = paths.filter((path) => path !== null);
-  const named = await Promise.all(files.map((path) => describeFile(path)));
+export async function describeFiles(paths: readonly string[]): Promise<string> {
+  const named = await Promise.all(paths.map((path) => describeFile(path)));
   return named.join(", together with ");
 }
 
@@ -71,18 +70,11 @@ const waveFormats = namesByCode(
   "0x01: PCM, 0x02: ADPCM, 0x11: ADPCM, 0x50: MP2, 0x55: MP3, 0xff: AAC, 0x161: WMA, 0x2000: AC-3, 0x2001: DTS",
 );
 
-/** Reads the stream formats in the headers (`strf` after `strh`). */
 function aviCodecs(head: Buffer): string[] {
-  const codecs: string[] = [];
-  for (let at = head.indexOf("strh"); at >= 0; at = head.indexOf("strh", at + 4)) {
-    const type = head.toString("latin1", at + 8, at + 12);
-    const format = head.indexOf("strf", at);
-    if (format < 0 || format + 28 > head.length || codecs.length >= maxTracks) break;
-    if (type === "vids") codecs.push(printable(head.toString("latin1", format + 24, format + 28)));
-    const tag = head.readUInt16LE(format + 8);
-    if (type === "auds") codecs.push(waveFormats.get(tag) ?? `audio format 0x${tag.toString(16)}`);
-  }
-  return codecs;
+  const codecs = [...readAviCodecs(head).take(maxTracks)].filter((codec) => codec !== null);
+  return codecs.map((codec) =>
+    typeof codec === "string" ? printable(codec) : (waveFormats.get(codec) ?? `audio format 0x${codec.toString(16)}`),
+  );
 }
 
 /** Reads which streams have packets (ISO/IEC 13818-1 table 2-22), or whether it is a bare video stream. */
