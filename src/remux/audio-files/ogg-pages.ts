@@ -3,7 +3,7 @@ import { writeAt } from "../mp4/write/background-writes.ts";
 import { createFileWindow, type FileWindow, openFile } from "../open-file.ts";
 
 /** A page of an Ogg file (RFC 3533 §6); positions are in the file. */
-interface OggPage {
+export interface OggPage {
   serial: number;
   /** Its number in the logical stream. */
   sequence: number;

@@ -66,7 +66,7 @@ async function readInfo(path: string, isLengthKnown: boolean): Promise<MediaInfo
   if (pcm !== undefined) return pcm.info;
   const frames = await runSteps(readFramesSummary(path));
   if (frames !== undefined) return framesInfo(frames, isLengthKnown);
-  const info = readOgg(path, head) ?? (await readByLibraryOrFrames(path, isLengthKnown));
+  const info = readOgg(path) ?? (await readByLibraryOrFrames(path, isLengthKnown));
   // Times begin again with each of its streams.
   if (countOggLinks(path) > 1) return { ...info, duration: null };
   if (info.ext !== "mp3") return info;

@@ -1,8 +1,9 @@
 import type { InputAudioTrack } from "mediabunny";
 import { unlessUnreadable } from "../../../model/errors.ts";
 import { vorbisCounterOf } from "../../../remux/audio-files/ogg.ts";
+import { type OggPage, readPage } from "../../../remux/audio-files/ogg-pages.ts";
 import { opusRate, opusSamples } from "../../../remux/codecs/opus.ts";
-import { openFile, readAt } from "../../../remux/open-file.ts";
+import { createFileWindow, type FileWindow, openFile, readAt } from "../../../remux/open-file.ts";
 import type { MediaInfo } from "../../engine.ts";
 import { mediabunny } from "./local-input.ts";
 import { fileType } from "../../../parsers/media-type.ts";
@@ -13,33 +14,27 @@ const tailBytes = 128 << 10;
 /**
  * Reads an Ogg file whose first stream is FLAC, Opus or Speex; undefined for any other. The duration is where the
  * last page of the stream ends.
- * @param head The first bytes of the file.
  * @throws the file system's own errors.
  */
-export function readOgg(path: string, head: Buffer): MediaInfo | undefined {
-  if (head.length < 64 || head.toString("latin1", 0, 4) !== "OggS") return undefined;
-  const packet = firstPacket(head);
-  const rate = sampleRate(packet);
-  if (rate === undefined) return undefined;
+export function readOgg(path: string): MediaInfo | undefined {
   using file = openFile(path);
+  const window = createFileWindow(file);
+  const page = readPage(window, 0);
+  const packet = page && firstPacket(window, page);
+  const rate = packet && sampleRate(packet);
+  if (page === undefined || packet === undefined || rate === undefined) return undefined;
   const tail = readAt(file, Math.max(0, file.size - tailBytes), tailBytes);
-  const seconds = (lastGranule(tail, head.readUInt32LE(14)) - (isOpus(packet) ? packet.readUInt16LE(10) : 0)) / rate;
+  const seconds = (lastGranule(tail, page.serial) - (isOpus(packet) ? packet.readUInt16LE(10) : 0)) / rate;
   const duration = Number.isFinite(seconds) && seconds > 0 ? seconds : null;
   return { ...fileType(isOpus(packet) ? "opus" : "ogg", false), duration, width: null, height: null };
 }
 
 /** Returns the packet in the first page; some FLAC, as of VLC, has its stream information in a page of its own, which is added. */
-function firstPacket(head: Buffer): Buffer {
-  const packet = bodyAt(head, 0);
-  const isCut = packet.toString("latin1") === "fLaC";
-  return isCut ? Buffer.concat([packet, bodyAt(head, 27 + head.readUInt8(26) + packet.length)]) : packet;
-}
-
-/** Returns the body of the page at `at` (RFC 3533 §6), as far as it is there. */
-function bodyAt(bytes: Buffer, at: number): Buffer {
-  const sizes = bytes.subarray(at + 27, at + 27 + (bytes[at + 26] ?? 0));
-  const start = at + 27 + sizes.length;
-  return bytes.subarray(start, start + sizes.reduce((sum, size) => sum + size, 0));
+function firstPacket(file: FileWindow, page: OggPage): Buffer {
+  const bodyOf = ({ body, end }: OggPage) => Buffer.from(file.at(body).subarray(0, end - body));
+  const packet = bodyOf(page);
+  const next = packet.toString("latin1") === "fLaC" ? readPage(file, page.end) : undefined;
+  return next === undefined ? packet : Buffer.concat([packet, bodyOf(next)]);
 }
 
 /** RFC 7845 §5.1. */
