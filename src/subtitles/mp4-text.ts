@@ -1,9 +1,8 @@
 import { type Cue, moveCue, moveInnerTimes } from "../remux/additions.ts";
 import { type Box, boxesIn, damagedError, findChild, getChild, typeAt } from "../remux/mp4/boxes.ts";
-import { type FragmentContext, type FragmentTrack, readFragment } from "../remux/mp4/read/fragment.ts";
-import { readEdits, readMediaHeader, readMovieHeader, readTrackHeader } from "../remux/mp4/read/headers.ts";
+import { type FragmentContext, readFragment } from "../remux/mp4/read/fragment.ts";
 import { createBudget } from "../remux/mp4/read/indexed-sample.ts";
-import { noDefaults, readDefaults } from "../remux/mp4/read/init.ts";
+import { readMovie, readTrackTimes, type TimedTrack } from "../remux/mp4/read/init.ts";
 import { joinCues } from "./join.ts";
 import { atMostMaxCues, decodePieces, decodeSubtitles, invalidSubtitlesError, linesOf, maxCues } from "./text.ts";
 import { readTtml } from "./ttml/ttml.ts";
@@ -17,11 +16,7 @@ interface TextFormat {
 }
 
 /** A track of text, as an init section describes it. */
-interface TextTrack extends TextFormat, FragmentTrack {
-  timescale: number;
-  /** How much later media times are than presentation times, by its edit list, seconds. */
-  shiftS: number;
-}
+type TextTrack = TextFormat & TimedTrack;
 
 type ReadContext = Pick<FragmentContext<TextTrack>, "nextDts" | "budget">;
 
@@ -47,7 +42,7 @@ export function createMp4TextReader() {
         if (box.type === "moov") track = readTrack(segment, box);
         if (box.type !== "moof") continue;
         if (track === undefined) throw damagedError("a fragment of text comes before its init section");
-        const { shiftS } = track;
+        const shiftS = track.shiftTicks / track.timescale;
         for (const sample of samplesOf(segment, box, track, context)) {
           const cues = readSample(segment, sample, track);
           if ((count += cues.length) > maxCues) throw invalidSubtitlesError(`a segment has more than ${maxCues} cues`);
@@ -62,17 +57,10 @@ export function createMp4TextReader() {
 
 function readTrack(bytes: Uint8Array, moov: Box): TextTrack {
   const trak = getChild(bytes, moov, "trak");
-  const media = getChild(bytes, trak, "mdia");
-  const { timescale } = readMediaHeader(bytes, getChild(bytes, media, "mdhd"));
-  const table = getChild(bytes, media, "minf", "stbl", "stsd");
+  const table = getChild(bytes, trak, "mdia", "minf", "stbl", "stsd");
   const codec = typeAt(bytes, table.body + 12);
   if (codec !== "wvtt" && codec !== "stpp") throw invalidSubtitlesError(`the codec of their MP4 is ${codec}`);
-  const format = readTextFormat(bytes, table, codec);
-  const movie = readMovieHeader(bytes, getChild(bytes, moov, "mvhd"));
-  const shiftS = readEdits(bytes, trak, timescale / movie.timescale).shiftTicks / timescale;
-  const { id } = readTrackHeader(bytes, getChild(bytes, trak, "tkhd"));
-  const defaults = readDefaults(bytes, moov).get(id) ?? noDefaults;
-  return { ...format, id, timescale, shiftS, defaults, groups: new Map() };
+  return { ...readTextFormat(bytes, table, codec), ...readTrackTimes(bytes, trak, readMovie(bytes, moov)) };
 }
 
 /** Reads what the sample table (`stsd`) of a track says of its text. */

@@ -1,20 +1,12 @@
 import { type Cue, moveCue } from "../../remux/additions.ts";
-import { type Box, boxesIn, damagedError, findChild, firstBox, getChild } from "../../remux/mp4/boxes.ts";
+import { type Box, boxesIn, childrenOf, damagedError, findChild, firstBox, getChild } from "../../remux/mp4/boxes.ts";
 import { fileBoxes, readFully, readRange } from "../../remux/mp4/read/file-boxes.ts";
-import type { FragmentTrack } from "../../remux/mp4/read/fragment.ts";
 import { readFileFragments } from "../../remux/mp4/read/listed-samples.ts";
-import {
-  chapterTrackIds,
-  readEdits,
-  readMediaHeader,
-  readMovieHeader,
-  readTrackHeader,
-} from "../../remux/mp4/read/headers.ts";
+import { chapterTrackIds, readTrackHeader } from "../../remux/mp4/read/headers.ts";
 import { createBudget, type IndexedSample, maxFileSamples } from "../../remux/mp4/read/indexed-sample.ts";
-import { noDefaults, readDefaults } from "../../remux/mp4/read/init.ts";
+import { readMovie, readTrackTimes, type TimedTrack } from "../../remux/mp4/read/init.ts";
 import { numbersIn } from "../../remux/mp4/read/number-source.ts";
 import { readTrackTables } from "../../remux/mp4/read/sample-tables.ts";
-import type { GroupDescriptions } from "../../remux/mp4/sample-groups.ts";
 import type { OpenFile } from "../../remux/open-file.ts";
 import type { ByteSpan, MediaRange } from "../../remux/samples.ts";
 import { joinCues } from "../join.ts";
@@ -26,14 +18,9 @@ export const mp4TextCodecs: ReadonlySet<string> = new Set(["tx3g", "text", "wvtt
 
 const maxSamples = 500_000;
 
-interface Mp4Track extends FragmentTrack {
+interface Mp4Track extends TimedTrack {
   /** The index (`moov`). */
   index: Uint8Array;
-  trak: Box;
-  /** Ticks per second. */
-  timescale: number;
-  /** How much later media times are than presentation times, ticks. */
-  shiftTicks: number;
   tables: Box;
   /** Of the picture. */
   frame: TextFrame;
@@ -111,34 +98,27 @@ function readTracks(file: OpenFile): Mp4Track[] {
   const moov = fileBoxes(file.fd, file.size).find(({ type }) => type === "moov");
   if (moov === undefined) return [];
   const index = readRange(file.fd, moov);
-  const movie = readMovieHeader(index, getChild(index, firstBox(index), "mvhd"));
-  const traks = [...boxesIn(index, firstBox(index).body)].filter(({ type }) => type === "trak");
+  const movie = readMovie(index, firstBox(index));
+  const traks = childrenOf(index, firstBox(index), "trak");
   const headers = traks.map((trak) => readTrackHeader(index, getChild(index, trak, "tkhd")));
   const [width, height] = (["width", "height"] as const).map((side) => Math.max(...headers.map((each) => each[side])));
-  const defaults = readDefaults(index, firstBox(index));
   return traks.flatMap((trak, i) => {
-    const media = getChild(index, trak, "mdia");
-    const tables = getChild(index, media, "minf", "stbl");
+    const tables = getChild(index, trak, "mdia", "minf", "stbl");
     if (!mp4TextCodecs.has(entryOf(index, tables)?.type ?? "")) return [];
-    const { timescale } = readMediaHeader(index, getChild(index, media, "mdhd"));
-    const { shiftTicks } = readEdits(index, trak, timescale / movie.timescale);
-    const { id, matrix } = headers[i]!;
+    const { matrix } = headers[i]!;
     const [left, top] = [matrix[6]! / 65536, matrix[7]! / 65536];
     const frame = { left, top, width: width!, height: height! };
-    const track = { id, index, trak, timescale, shiftTicks, tables, frame, groups: noGroups };
-    return [{ ...track, defaults: defaults.get(id) ?? noDefaults }];
+    return [{ index, tables, frame, ...readTrackTimes(index, trak, movie) }];
   });
 }
-
-const noGroups: GroupDescriptions = new Map();
 
 function entryOf(index: Uint8Array, tables: Box): Box | undefined {
   const stsd = findChild(index, tables, "stsd");
   return stsd && boxesIn(index, stsd.body + 8, stsd.end).next().value;
 }
 
-function samplesOf(file: OpenFile, { index, tables }: Mp4Track): Generator<IndexedSample<unknown>> {
-  return readTrackTables(index, { tables, groups: noGroups }, createBudget(file.size, maxSamples));
+function samplesOf(file: OpenFile, track: Mp4Track): Generator<IndexedSample<unknown>> {
+  return readTrackTables(track.index, track, createBudget(file.size, maxSamples));
 }
 
 function shownAt({ pts, duration }: IndexedSample<unknown>, { timescale, shiftTicks }: Mp4Track): MediaRange {

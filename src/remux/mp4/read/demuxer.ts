@@ -15,7 +15,7 @@ import { checkSampleTables } from "./check-tables.ts";
 import { completeFileBoxes, fileBoxes, isCompleteMp4, readRange } from "./file-boxes.ts";
 import { pairFragments, readFragment, readFragmentRuns } from "./fragment.ts";
 import { createBudget, fillPause, type IndexedSample, maxFileSamples } from "./indexed-sample.ts";
-import { type InitTrack, readInit, readVideoTimes, secondsOf, type UnreadTrack } from "./init.ts";
+import { type InitTrack, readInit, readVideoTimes, secondsOf, type TimedTrack } from "./init.ts";
 import { numbersIn, numbersInFile } from "./number-source.ts";
 import { createSampleOutput, earliestS } from "./sample-output.ts";
 import { readSampleTables } from "./sample-tables.ts";
@@ -147,8 +147,8 @@ function createFragmentRepair() {
 
 /** Creates a reader of when video is presented that is not read otherwise. What cannot be read is left out. */
 function createVideoTimes(onUnread: NonNullable<DemuxerOptions["onUnread"]> = () => {}) {
-  let track: UnreadTrack | undefined;
-  let nextDts = new Map<UnreadTrack, number>();
+  let track: TimedTrack | undefined;
+  let nextDts = new Map<TimedTrack, number>();
   /** Media times before samples of the timeline are written. */
   let held: { timeline: number; range: MediaRange | null } = { timeline: 0, range: null };
   return {

@@ -101,13 +101,16 @@ export function readInit(
 }
 
 /** A track of which only the times are read. */
-export type UnreadTrack = Pick<InitTrack, "id" | "defaults" | "groups" | "shiftTicks"> & { timescale: number };
+export type TimedTrack = Pick<InitTrack, "id" | "defaults" | "groups" | "shiftTicks"> & { timescale: number };
 
 /** Reads from a `moov` box the first track with video, whether or not its media can be read. @throws ServiceError `upstream_invalid` */
-export function readVideoTimes(bytes: Uint8Array, moov: Box): UnreadTrack | undefined {
-  const movie = readMovie(bytes, moov);
+export function readVideoTimes(bytes: Uint8Array, moov: Box): TimedTrack | undefined {
   const trak = childrenOf(bytes, moov, "trak").find((each) => kindOf(bytes, getChild(bytes, each, "mdia")) === "video");
-  if (trak === undefined) return undefined;
+  return trak && readTrackTimes(bytes, trak, readMovie(bytes, moov));
+}
+
+/** Reads a `trak` box of a movie, of whatever kind. @throws ServiceError `upstream_invalid` */
+export function readTrackTimes(bytes: Uint8Array, trak: Box, movie: Movie): TimedTrack {
   const { id } = readTrackHeader(bytes, getChild(bytes, trak, "tkhd"));
   const { timescale } = readMediaHeader(bytes, getChild(bytes, trak, "mdia", "mdhd"));
   const { shiftTicks } = readEdits(bytes, trak, timescale / movie.timescale);
@@ -144,7 +147,8 @@ function clearOf<T extends { trak: Box }>(bytes: Uint8Array, tracks: readonly T[
   return clear.length > 0 ? clear : tracks;
 }
 
-function readMovie(bytes: Uint8Array, moov: Box) {
+/** Reads what a `moov` box says of all tracks. @throws ServiceError `upstream_invalid` */
+export function readMovie(bytes: Uint8Array, moov: Box) {
   return {
     ...readMovieHeader(bytes, getChild(bytes, moov, "mvhd")),
     isFragmented: findChild(bytes, moov, "mvex") !== undefined,
