@@ -13,8 +13,7 @@ export type TrackOutput = ReturnType<typeof createTrackOutput>;
 export function createTrackOutput(sink: SampleSink, place = 0) {
   let track: number | undefined;
   let timescale = 0;
-  let entry: Uint8Array = new Uint8Array();
-  let edits: TrackFormat["edits"];
+  let current: TrackFormat | undefined;
   return {
     /** Frames of audio that were written last. */
     repeats: createRepeats(),
@@ -23,16 +22,13 @@ export function createTrackOutput(sink: SampleSink, place = 0) {
       return timescale;
     },
     /**
-     * Does nothing if the sample entry and the edits are the current ones.
+     * Does nothing if it is the same as the current one (`isSameFormat`).
      * @throws ServiceError `format_unavailable` if its codec is another one: few players switch within a track.
      */
     setFormat(format: TrackFormat): void {
-      const { sampleEntry } = format;
-      const isCurrent = sampleEntry === entry || Buffer.compare(sampleEntry, entry) === 0;
-      if (track !== undefined && isCurrent && format.edits === edits) return;
-      if (track !== undefined) assertSameCodec(entry, format);
-      entry = sampleEntry;
-      ({ edits } = format);
+      if (isSameFormat(format, current)) return;
+      if (current !== undefined) assertSameCodec(current, format);
+      current = format;
       timescale ||= timescaleOf(format);
       track = sink.setFormat({ ...format, timescale, place }, track);
     },
@@ -41,6 +37,12 @@ export function createTrackOutput(sink: SampleSink, place = 0) {
       if (track !== undefined) sink.write(track, sample);
     },
   };
+}
+
+/** Whether the sample entry and the edits are the same. */
+export function isSameFormat(format: TrackFormat, before: TrackFormat | undefined): boolean {
+  if (before === undefined || format.edits !== before.edits) return false;
+  return format.sampleEntry === before.sampleEntry || Buffer.compare(format.sampleEntry, before.sampleEntry) === 0;
 }
 
 /** Returns a function that creates the tracks of a sink: one for each slot, when it is first called for. */
@@ -79,8 +81,8 @@ function isTooHigh(timescale: number, rate: number): boolean {
   return timescale > 0xffff && ([2, 4].includes(timescale / rate) || timescale % 0x10000 === rate);
 }
 
-function assertSameCodec(before: Uint8Array, { kind, sampleEntry }: TrackFormat): void {
-  const [first, second] = [nameCodec(before), nameCodec(sampleEntry)];
+function assertSameCodec(before: TrackFormat, { kind, sampleEntry }: TrackFormat): void {
+  const [first, second] = [nameCodec(before.sampleEntry), nameCodec(sampleEntry)];
   if (first === second) return;
   throw new ServiceError(
     "format_unavailable",

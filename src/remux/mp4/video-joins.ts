@@ -1,5 +1,5 @@
 import type { Sample, TrackFormat } from "../samples.ts";
-import type { TrackOutput } from "../track-output.ts";
+import { isSameFormat, type TrackOutput } from "../track-output.ts";
 import { asReset, createJoin, joinOf, keepSample, type Start, withGaps } from "./joins.ts";
 
 /**
@@ -42,7 +42,7 @@ export function createVideoJoins(output: TrackOutput) {
 
   return {
     setFormat(next: TrackFormat): void {
-      if (isEqual(next, format)) return;
+      if (isSameFormat(next, format)) return;
       format = next;
       output.setFormat(next);
     },
@@ -61,8 +61,3 @@ export function createVideoJoins(output: TrackOutput) {
 }
 
 const hidden = { isSync: true, isHidden: true, isJump: true };
-
-function isEqual(next: TrackFormat, before: TrackFormat | undefined): boolean {
-  if (before === undefined || next.edits !== before.edits) return false;
-  return next.sampleEntry === before.sampleEntry || Buffer.compare(next.sampleEntry, before.sampleEntry) === 0;
-}

@@ -1,5 +1,5 @@
 import type { FileWindow } from "../open-file.ts";
-import { findPackets, longestStride, mediaOf, packetLength, sync, timedStride, pesStart } from "./packets.ts";
+import { findPackets, longestStride, mediaOf, packetLength, streamIdAt, sync, timedStride } from "./packets.ts";
 import { pidOf } from "./pids.ts";
 
 /** Returns whether a file is MPEG-TS of which the last packet is cut off. */
@@ -91,9 +91,9 @@ function createContinuityCheck() {
       const pid = pidOf(bytes, at);
       if (pid === 0) tables += 1;
       const isStart = (second & 0x40) !== 0;
-      const found =
-        pids[pid] ?? (isStart && startsMedia(bytes, at) ? (pids[pid] = { counter: -1, tables }) : undefined);
-      if (found === undefined) return;
+      // Also private data count, such as AC-3.
+      if (pids[pid] === undefined && mediaOf(streamIdAt(bytes, at)) === undefined) return;
+      const found = (pids[pid] ??= { counter: -1, tables });
       const counter = control & counterBits;
       const { counter: last, tables: lastTables } = found;
       const isAnnounced = (control & 0x20) !== 0 && (bytes[at + 4] ?? 0) > 0 && ((bytes[at + 5] ?? 0) & 0x80) !== 0;
@@ -110,10 +110,4 @@ function createContinuityCheck() {
     },
     losses: (): number => losses,
   };
-}
-
-/** Whether a PES packet of audio, video or private data (such as AC-3) begins in the packet at `at`. */
-function startsMedia(bytes: Uint8Array, at: number): boolean {
-  const body = ((bytes[at + 3] ?? 0) & 0x10) === 0 ? -1 : pesStart(bytes, at);
-  return body >= 0 && mediaOf(bytes[body + 3]) !== undefined;
 }

@@ -8,7 +8,7 @@ import { findFirstTime } from "../elementary-streams/first-time.ts";
 import { TimeBases } from "../elementary-streams/time-bases.ts";
 import type { Demuxer, DemuxerOptions, SegmentTiming, TrackKind } from "../samples.ts";
 import { createTrackOutputs } from "../track-output.ts";
-import { createPacketReader, mediaOf, packetLength, pesStart } from "./packets.ts";
+import { createPacketReader, mediaOf, packetLength, pesStart, streamIdAt } from "./packets.ts";
 import { pidOf, PidTable } from "./pids.ts";
 import { createProgramReader, type ProgramReader } from "./program.ts";
 import { createStreamReaders } from "./stream-readers.ts";
@@ -121,12 +121,6 @@ function createSegmentCounter(read: (bytes: Buffer, at: number) => void, program
       return count;
     },
   };
-}
-
-/** Returns the stream_id of the PES packet that starts in the transport packet at `at`; undefined: none does. */
-function streamIdAt(bytes: Uint8Array, at: number): number | undefined {
-  const start = ((bytes[at + 1] ?? 0) & 0x40) === 0 ? -1 : pesStart(bytes, at);
-  return start < 0 ? undefined : bytes[start + 3];
 }
 
 /** Whether the PES packet that starts in the packet at `at` begins with a frame of audio, as encoders begin it. */

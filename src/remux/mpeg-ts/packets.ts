@@ -98,6 +98,13 @@ export function pesStart(bytes: Uint8Array, at: number): number {
   return bytes[body] === 0 && bytes[body + 1] === 0 && bytes[body + 2] === 1 ? body : -1;
 }
 
+/** Returns the stream_id of the PES packet that starts in the packet at `at`; undefined: none does. */
+export function streamIdAt(bytes: Uint8Array, at: number): number | undefined {
+  const hasStart = ((bytes[at + 1] ?? 0) & 0x40) !== 0 && ((bytes[at + 3] ?? 0) & 0x10) !== 0;
+  const start = hasStart ? pesStart(bytes, at) : -1;
+  return start < 0 ? undefined : bytes[start + 3];
+}
+
 /**
  * Returns what PES packets with this stream_id have (ISO/IEC 13818-1 §2.4.3.7); `other`: private streams, which may have AC-3 or
  * subtitles, and extended identifiers; undefined: no media.

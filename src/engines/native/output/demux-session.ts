@@ -67,8 +67,9 @@ export class DemuxSession {
   start: TimelineStart | null = null;
   /** Kinds of tracks that its stream lists. */
   readonly listed = new Set<TrackKind>();
+  /** Those that the source has, and that are not read. */
+  subtitles: readonly UnreadSubtitles[] = [];
   #audioTracks = 0;
-  #subtitles: readonly UnreadSubtitles[] = [];
   readonly #stream: SourceStream;
   readonly #steps: AsyncGenerator<TimelineStart | undefined, void, undefined>;
 
@@ -91,7 +92,7 @@ export class DemuxSession {
     };
     const onUnread = (span: MediaRange) => counts.noteUnread(span);
     const onSubtitles = (tracks: readonly UnreadSubtitles[]): void => {
-      if (tracks.length > this.#subtitles.length) this.#subtitles = tracks;
+      if (tracks.length > this.subtitles.length) this.subtitles = tracks;
     };
     this.#steps = demux(
       stream,
@@ -112,11 +113,6 @@ export class DemuxSession {
   get hasTrack(): boolean {
     const audio = this.counts.count("audio");
     return audio + this.counts.count("video") > 0 && (this.#audioTracks < 2 || audio >= this.#audioTracks);
-  }
-
-  /** Those that the source has, and that are not read. */
-  get subtitles(): readonly UnreadSubtitles[] {
-    return this.#subtitles;
   }
 
   tracks(): WrittenTrack[] {

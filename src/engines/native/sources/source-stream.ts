@@ -142,7 +142,7 @@ async function* readSegmentChunks(
       if (isMixed && !stats.isLive) throw mixedError();
       const isGap =
         media instanceof Uint8Array && (media.length === 0 || (stats.isLive && (container === null || isMixed)));
-      if (media instanceof Uint8Array && isRepeated(media, segment)) stats.repeated += 1;
+      if (media instanceof Uint8Array && isRepeated(media, container, segment)) stats.repeated += 1;
       if (isGap) stats.missing += 1;
       else yield { media, timing: segment.timing };
     }
@@ -169,11 +169,11 @@ const comparedBytes = 16 * 1024;
 /** Creates a finder of segments that the server has already sent for another one of the same timeline. */
 function createRepeatFinder() {
   const seen = new Map<string, string>();
-  return (media: Uint8Array, { path, isInit, timing: { timeline } }: FetchedSegment): boolean => {
+  return (media: Uint8Array, container: Container | null, { path, isInit, timing }: FetchedSegment): boolean => {
     // Init sections have no media; packed audio without times may have the same silence twice.
-    if (isInit || [null, "packed-audio"].includes(sniffContainer(media))) return false;
+    if (isInit || container === null || container === "packed-audio") return false;
     const [start, end] = [media.subarray(0, comparedBytes), media.subarray(-comparedBytes)];
-    const id = `${timeline} ${media.length} ${hash("sha1", start)} ${hash("sha1", end)}`;
+    const id = `${timing.timeline} ${media.length} ${hash("sha1", start)} ${hash("sha1", end)}`;
     const known = seen.get(id);
     seen.set(id, known ?? path);
     return known !== undefined && known !== path;
