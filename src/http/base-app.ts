@@ -5,14 +5,20 @@ import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyServ
 import type { Networks } from "../net/addresses/addresses.ts";
 import { compressJson } from "./responses/compression.ts";
 import type { ConnectionLimits } from "./server/connections.ts";
-import { addContacts, createProxyCheck } from "./server/contact.ts";
+import { addContacts, contactOf, createProxyCheck } from "./server/contact.ts";
 import { deadLinkError, linksPath } from "./links/links.ts";
 import { closeConnectionsOnDrain, drainOnClose } from "./server/drain.ts";
 import { handleError, refuseExpectations, refuseAmbiguousFraming } from "./server/error-handler.ts";
 import { checkHosts } from "./server/hosts.ts";
 import { allowOrigins, earlyCorsHeaders, type Origins } from "./server/origins.ts";
 import { ignoreBodies } from "./server/json.ts";
-import { type AppObserver, logRequests, observeRequests, RequestLogs } from "./server/observe-requests.ts";
+import {
+  type AppObserver,
+  logRequests,
+  observeRequests,
+  observeUndecoded,
+  RequestLogs,
+} from "./server/observe-requests.ts";
 import { correctLengthOfHead } from "./responses/empty.ts";
 import { createRequestIds, everyResponse, requestIdHeader } from "./responses/every-response.ts";
 import { Problem } from "./responses/problem.ts";
@@ -65,6 +71,7 @@ export function createBaseApp(
     frameworkErrors: (error, request, reply) => {
       reply.headers(earlyCorsHeaders(allowedOrigins, request.headers.origin));
       handleError(request.url.startsWith(linksPath) ? deadLinkError() : error, request, reply);
+      observeUndecoded(request, reply, contactOf(request.raw, isProxy).client, observer?.onRequest);
     },
     schemaController: { compilersFactory: { buildValidator: buildNone, buildSerializer: createSerializers() } },
   }).withTypeProvider<TypeBoxTypeProvider>();

@@ -138,6 +138,14 @@ test("requests of /health/ are logged at level debug, in each kind of process", 
     ]);
 });
 
+test("a request whose path cannot be decoded has a line as well", async () => {
+  const { app, lines } = await start();
+  const response = await app.inject({ url: "/tasks/%zz?url=x", remoteAddress: "192.0.2.7" });
+  expect(response.statusCode).toBe(400);
+  const line = { method: "GET", path: "/tasks/%zz", ip: "192.0.2.7", status: 400, code: "invalid_request" };
+  expect(lines).toMatchObject([{ ...line, reqId: response.headers["x-request-id"], msg: "request" }]);
+});
+
 test.each([
   [
     "the task fails",

@@ -40,6 +40,7 @@ it("counts requests by route and status; what is no documented route is one", as
     ["GET", "/secret/1"],
     ["GET", "/secret/2?token=3"],
     ["POST", "/secret/4"],
+    ["GET", "/secret/%zz"],
   ] as const;
   for (const [method, url] of requests) await app.inject({ method: method as "GET", url });
   const samples = (await scrape(metrics)).get("unreel_http_requests_total")!.samples;
@@ -51,6 +52,7 @@ it("counts requests by route and status; what is no documented route is one", as
     "GET /tasks/ 400 1",
     "GET /tasks/:id 404 2",
     "other other 308 1",
+    "other other 400 1",
     "other other 404 3",
     "other other 405 1",
   ]);

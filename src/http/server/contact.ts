@@ -60,7 +60,8 @@ function withoutMapping(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, "");
 }
 
-function contactOf({ socket: { remoteAddress }, headers }: IncomingMessage, isProxy: IsProxy): Contact {
+/** Returns the contact of a request. */
+export function contactOf({ socket: { remoteAddress }, headers }: IncomingMessage, isProxy: IsProxy): Contact {
   if (remoteAddress === undefined) return unknown;
   const hops = hasForwarding(headers) && isProxy(remoteAddress) ? hopsOf(headers) : [];
   let [address, seen] = [remoteAddress, hops.at(0)];

@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { type FastifyInstance, type FastifyRequest, LogController } from "fastify";
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, LogController } from "fastify";
 import { withoutSecrets } from "../../model/access-key.ts";
 import { parseTraceparent, traceIdOf } from "../../model/trace-context.ts";
 
@@ -109,11 +109,25 @@ function logBrokenOff(request: FastifyRequest, error: Error): void {
   log(request, { reason: error.message }, "response broken off", "warn");
 }
 
-/** Without the query: a URL in it may contain a secret. */
 function log(request: FastifyRequest, outcome: object, message: string, level: "info" | "warn" = "info"): void {
-  const { method, url, contact, caller, routeOptions } = request;
-  const [path = ""] = url.split("?", 1);
-  const who = { ip: contact.client, key: caller?.name };
-  const line = { method, path: withoutSecrets(path), ...who, ...outcome };
+  const { contact, caller, routeOptions } = request;
+  const line = { ...askedOf(request), ip: contact.client, key: caller?.name, ...outcome };
   request.log[routeOptions.url?.startsWith("/health/") ? "debug" : level](line, message);
+}
+
+/** Without the query: a URL in it may contain a secret. */
+function askedOf({ method, url }: FastifyRequest) {
+  const [path = ""] = url.split("?", 1);
+  return { method, path: withoutSecrets(path) };
+}
+
+/** Logs and reports a request for which no hook is run, as its path cannot be decoded; `client` as in its `contact`, which it does not have. */
+export function observeUndecoded(
+  request: FastifyRequest,
+  { statusCode: status, errorCode: code }: FastifyReply,
+  client: string | undefined,
+  observe: AppObserver["onRequest"] | undefined,
+): void {
+  request.log.info({ ...askedOf(request), ip: client, status, code }, "request");
+  observe?.({ method: other, route: other, status, seconds: 0 });
 }
