@@ -123,6 +123,18 @@ export function describeCollectionEnds(open: OpenStore): void {
       expect(await store.get(id)).toMatchObject({ state: "succeeded" });
     });
 
+    test("a member with several places is queued once, and is passed over at the others", async () => {
+      const harness = await openStoreHarness(open);
+      const { store } = harness;
+      const { id } = await collect(harness, [0, 1, 0].map(entryUrl));
+      await store.update(id, { state: "canceled" });
+      await retry(harness, id);
+      const { lease } = await harness.claim();
+      const { task, isWhole } = await store.retryMembers(id, lease);
+      expect(isWhole).toBe(true);
+      expect(task).toMatchObject({ growth: { retried: 3 }, counts: { ...noTasks, queued: 3 } });
+    });
+
     test("as many as its owner's quota leaves room for, the next ones later", async () => {
       const harness = await openStoreHarness(open);
       const { store } = harness;

@@ -71,12 +71,19 @@ export async function retryAndCommit(
   const { jobs, now, damage, maxQueued } = deps;
   await lockOwnerOf(sql, id);
   const ended = await lockEnded(sql, id);
-  const members = ended.map((each) => each.row);
+  const members = ended.flatMap((each) => each.row ?? []);
   const followers = await lockFollowers(sql, members, "queued");
   const row = await lockRow(sql, id);
   const before = parseHeld(row, lease);
   const free = await lockFreeInQueue(sql, row.owner, maxQueued);
-  const taken = ended.slice(0, free);
+  const refused = members[free];
+  const taken =
+    refused === undefined
+      ? ended
+      : ended.slice(
+          0,
+          ended.findIndex((each) => each.row === refused),
+        );
   const retried = members.slice(0, free).flatMap((member): RowChange[] => {
     const written = damage.unlessDamaged(member, () => updateDocument(member, retryChange, {}, now()));
     return written === undefined ? [] : [{ row: member, written, held: { job: randomUUID(), lease: null } }];
@@ -173,8 +180,11 @@ async function addPlaces(
   );
 }
 
-/** Returns failed and canceled members that are to be queued again, locked, by index. */
-async function lockEnded(sql: Sql, id: string): Promise<{ index: number; row: TaskRow }[]> {
+/**
+ * Returns places of failed and canceled members that are to be queued again, by index, with the members locked: undefined if one waits or
+ * runs by now, or has an earlier place.
+ */
+async function lockEnded(sql: Sql, id: string): Promise<{ index: number; row: TaskRow | undefined }[]> {
   const [collection] = await sql.query<TaskRow>(`SELECT ${taskColumns} FROM unreel.tasks WHERE id = :id`, {
     id: asText(id),
   });
@@ -187,12 +197,12 @@ async function lockEnded(sql: Sql, id: string): Promise<{ index: number; row: Ta
     { collection: collection.seq, after },
   );
   const seqs = places.map(({ task }) => task);
-  const rows = new Map((await lockRows(sql, seqs)).map((row) => [row.seq, row]));
-  const seen = new Set<number>();
-  return places.flatMap(({ index, task }) => {
-    const row = rows.get(task);
-    if (row === undefined || !isRetried(row.state) || seen.has(task)) return [];
-    seen.add(task);
+  const left = new Map(
+    (await lockRows(sql, seqs)).filter(({ state }) => isRetried(state)).map((row) => [row.seq, row]),
+  );
+  return places.map(({ index, task }) => {
+    const row = left.get(task);
+    left.delete(task);
     return { index, row };
   });
 }
