@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { createMemoryStore } from "../src/stores/memory/memory-store.ts";
-import { openSqliteStore } from "../src/stores/sqlite/sqlite-store.ts";
+import { createMemoryStore, openSqliteStore } from "../src/stores/sqlite/sqlite-store.ts";
 import {
   changeEvent,
   createTaskEvents,

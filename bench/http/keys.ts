@@ -1,9 +1,8 @@
 import { join } from "node:path";
 import { accessKeyOf, newSecret } from "../../src/keys/secrets.ts";
 import { openKeyRing } from "../../src/keys/key-ring.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore, openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { openStore } from "../../src/stores/registry.ts";
-import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { median, type Target } from "../table.ts";
 import type { BenchPostgres } from "../postgres.ts";
 import { fillStore, keyOwner } from "./fill.ts";

@@ -1,5 +1,5 @@
 import { buildApp } from "../../test/http/app.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { fillStore } from "./fill.ts";
 import { createReadyResolver, type Route, type RouteName, routes } from "./routes.ts";
 import type { Sample } from "./server.ts";

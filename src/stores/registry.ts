@@ -1,7 +1,6 @@
 import { createTaskEvents } from "../feed/task-events.ts";
-import { createMemoryStore } from "./memory/memory-store.ts";
+import { createMemoryStore, openSqliteStore } from "./sqlite/sqlite-store.ts";
 import type { PostgresStoreOptions } from "./postgres/postgres-store.ts";
-import { openSqliteStore } from "./sqlite/sqlite-store.ts";
 import { sqlitePath } from "./sqlite/database.ts";
 import type { TaskStore } from "./store.ts";
 

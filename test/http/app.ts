@@ -20,7 +20,7 @@ import { parseNetworks } from "../../src/net/addresses/addresses.ts";
 import { createHttpClient } from "../../src/net/http/http-client.ts";
 import { createStubResolver } from "../../src/resolvers/stub.ts";
 import { defaultTemplate, parseTemplate } from "../../src/runner/library/template.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 
 /** What an app is built with: parts and settings in one object. */
 export interface AppOptions extends Omit<Partial<AppParts>, "client">, Partial<AppSettings>, Partial<ServerSettings> {

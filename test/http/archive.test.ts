@@ -8,7 +8,7 @@ import { makeSharedFolder } from "../folder.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { ServiceError } from "../../src/model/errors.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { pageInfo } from "../page-info.ts";
 import { buildApp } from "./app.ts";
 import { addCollection } from "./finished-collection.ts";

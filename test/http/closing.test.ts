@@ -7,7 +7,7 @@ import { buildApp, buildWorkerApp } from "./app.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { createStubResolver } from "../../src/resolvers/stub.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import type { ClosingResult } from "./closing-thread.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { pageUrl } from "./requests.ts";

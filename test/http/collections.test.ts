@@ -5,7 +5,7 @@ import { newTask } from "../../src/feed/task-changes.ts";
 import { ServiceError } from "../../src/model/errors.ts";
 import type { Task } from "../../src/model/task.ts";
 import { createStubResolver } from "../../src/resolvers/stub.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { buildApp } from "./app.ts";
 import { pageUrl, postBatch, postJson, postTask } from "./requests.ts";

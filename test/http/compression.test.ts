@@ -5,7 +5,7 @@ import { ServiceError } from "../../src/model/errors.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { App } from "../../src/http/app.ts";
 import { buildApp } from "./app.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { openEvents } from "./event-client.ts";

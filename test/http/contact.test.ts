@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers";
 import { pino } from "pino";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { newSecret } from "../../src/keys/secrets.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { parseNetworks } from "../../src/net/addresses/addresses.ts";
 import { type AppOptions, buildApp } from "./app.ts";
 import { addKey } from "./keys.ts";

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vites
 import type { Resolver } from "../../src/resolvers/resolver.ts";
 import { createStubResolver } from "../../src/resolvers/stub.ts";
 import { parseOrigins } from "../../src/config/lists.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { isChromiumMissing, launchChromium } from "../web/chromium.ts";
 import { type AppOptions, buildApp } from "./app.ts";
 import { pageUrl } from "./requests.ts";

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { TaskOptions } from "../../src/model/task.ts";
 import type { App } from "../../src/http/app.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { buildApp } from "./app.ts";
 import { pageUrl, postTask } from "./requests.ts";
 

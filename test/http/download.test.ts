@@ -4,7 +4,7 @@ import { makeSharedFolder } from "../folder.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { App } from "../../src/http/app.ts";
 import { type Task, TaskOptions } from "../../src/model/task.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import type { Format } from "../../src/model/page-info.ts";
 import { formatOf } from "../formats.ts";

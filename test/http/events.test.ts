@@ -5,7 +5,7 @@ import { Writable } from "node:stream";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { App } from "../../src/http/app.ts";
 import { type AppOptions, buildApp } from "./app.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { changeEvent, createTaskEvents } from "../../src/feed/task-events.ts";
 import { createEventStreams } from "../../src/http/responses/event-streams.ts";
 import type { Task } from "../../src/model/task.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import { parseOrigins } from "../../src/config/lists.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { makeFolder } from "../folder.ts";
 import { isWholeChromiumMissing, launchWithExtension } from "../web/chromium.ts";
 import { buildApp } from "./app.ts";

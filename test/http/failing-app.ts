@@ -4,7 +4,7 @@ import { type AppOptions, buildApp } from "./app.ts";
 import type { MetricsSource } from "../../src/http/routes/metrics.ts";
 import { PageInfo } from "../../src/model/page-info.ts";
 import type { Resolver } from "../../src/resolvers/resolver.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { pageUrl } from "./requests.ts";
 

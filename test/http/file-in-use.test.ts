@@ -6,7 +6,7 @@ import { ServiceError } from "../../src/model/errors.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { FileStore } from "../../src/files/files.ts";
 import { buildApp } from "./app.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { makeFolder } from "../folder.ts";
 

@@ -6,7 +6,7 @@ import type { App } from "../../src/http/app.ts";
 import { buildApp } from "./app.ts";
 import { serviceEndpoint } from "../../src/stores/outbox.ts";
 import { StoreDiskFullError } from "../../src/stores/rules.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import type { Task } from "../../src/model/task.ts";
 import { ServiceError } from "../../src/model/errors.ts";

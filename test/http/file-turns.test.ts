@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { FileStore } from "../../src/files/files.ts";
 import { openKeyRing } from "../../src/keys/key-ring.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { makeFolder } from "../folder.ts";
 import { buildApp } from "./app.ts";
 import { addFinishedTask } from "./finished-task.ts";

@@ -8,7 +8,7 @@ import { makeSharedFolder } from "../folder.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { App } from "../../src/http/app.ts";
 import { buildApp } from "./app.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import type { TaskFile } from "../../src/model/task.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { pageUrl, postTask } from "./requests.ts";

@@ -3,7 +3,7 @@ import { newSecret } from "../../src/keys/secrets.ts";
 import type { App } from "../../src/http/app.ts";
 import { buildApp } from "./app.ts";
 import { createGuessLimit } from "../../src/http/access/access.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { addKey } from "./keys.ts";
 
 const here = "192.0.2.1";

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { buildApp, buildWorkerApp } from "./app.ts";
 import { createStubResolver } from "../../src/resolvers/stub.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 
 it("is live and ready while its store takes writes", async () => {
   await using app = await buildApp();

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vites
 import type { App } from "../../src/http/app.ts";
 import { parseHosts } from "../../src/config/lists.ts";
 import { buildApp, buildWorkerApp } from "./app.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { pageUrl } from "./requests.ts";
 
 let app: App;

@@ -1,6 +1,6 @@
 import type { App } from "../../src/http/app.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { fileOf } from "../contracts/task-store/files.ts";
 import { accept, type AppResponse, withApp } from "./failing-app.ts";
 import { addKey } from "./keys.ts";

@@ -9,7 +9,7 @@ import { StreamJournal } from "../../src/files/stream-journal.ts";
 import type { App } from "../../src/http/app.ts";
 import { createLinkTokens } from "../../src/http/links/link-tokens.ts";
 import { type KeyRing, openKeyRing } from "../../src/keys/key-ring.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { makeFolder } from "../folder.ts";
 import { buildApp } from "./app.ts";

@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { openKeyRing } from "../../src/keys/key-ring.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { buildApp } from "./app.ts";
 import { addKey } from "./keys.ts";
 import { pageUrl } from "./requests.ts";

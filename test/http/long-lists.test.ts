@@ -7,7 +7,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { type AppOptions, buildApp } from "./app.ts";
 import { openKeyRing } from "../../src/keys/key-ring.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { formatOf } from "../formats.ts";
 import { pageInfo } from "../page-info.ts";
 import { addKey } from "./keys.ts";

@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { withPacedReads } from "../../src/http/access/paced-reads.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { pageUrl } from "./requests.ts";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["performance"] }));

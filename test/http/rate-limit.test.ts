@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { buildApp } from "./app.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { createClock, minuteMs } from "../contracts/task-store/harness.ts";

@@ -6,7 +6,7 @@ import { openDiskFiles } from "../../src/files/disk.ts";
 import { buildApp, buildWorkerApp } from "./app.ts";
 import type { App } from "../../src/http/app.ts";
 import { type KeyRing, openKeyRing } from "../../src/keys/key-ring.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { makeFolder } from "../folder.ts";
 import { openEvents } from "./event-client.ts";

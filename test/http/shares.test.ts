@@ -8,7 +8,7 @@ import type { HttpClient } from "../../src/net/client.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import type { Resolver } from "../../src/resolvers/resolver.ts";
 import { createStubResolver } from "../../src/resolvers/stub.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { pageInfo } from "../page-info.ts";
 import { openEvents } from "./event-client.ts";
 import { addKey } from "./keys.ts";

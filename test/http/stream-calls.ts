@@ -1,6 +1,6 @@
 import { newTask } from "../../src/feed/task-changes.ts";
 import { type ErrorCode, errorCodes } from "../../src/model/errors.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { type AppResponse, broken, unavailable, withApp } from "./failing-app.ts";
 import { pageUrl, postTask } from "./requests.ts";

@@ -6,7 +6,7 @@ import { openDiskFiles } from "../../src/files/disk.ts";
 import type { FileStore } from "../../src/files/files.ts";
 import type { App } from "../../src/http/app.ts";
 import { buildApp } from "./app.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import type { State } from "../../src/model/task.ts";
 import { newTask } from "../../src/feed/task-changes.ts";

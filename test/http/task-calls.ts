@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { App } from "../../src/http/app.ts";
 import { createLinkTokens } from "../../src/http/links/link-tokens.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { type AppResponse, accept, unavailable, broken, withApp } from "./failing-app.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { recording } from "./recording.ts";

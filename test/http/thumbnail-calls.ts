@@ -1,6 +1,6 @@
 import { type ErrorCode, ServiceError } from "../../src/model/errors.ts";
 import type { HttpClient } from "../../src/net/client.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { type AppResponse, broken, failing, unavailable, withApp } from "./failing-app.ts";
 import { addIllustrated, illustrated, images } from "./images.ts";
 import { pageUrl } from "./requests.ts";

@@ -1,6 +1,6 @@
 import { buildWorkerApp } from "./app.ts";
 import { expect, it } from "vitest";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 
 it("tells whether it is live and ready", async () => {
   const store = createMemoryStore();

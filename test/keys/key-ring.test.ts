@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { openKeyRing, type KeyRingOptions } from "../../src/keys/key-ring.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { ServiceError } from "../../src/model/errors.ts";
 import type { KeyStore } from "../../src/stores/key-store.ts";
 import { addKey } from "../http/keys.ts";

@@ -3,7 +3,7 @@ import { ServiceError } from "../../src/model/errors.ts";
 import { createHttpClient } from "../../src/net/http/http-client.ts";
 import { buildApp, buildMetricsApp } from "../http/app.ts";
 import { createMetrics } from "../../src/metrics/metrics.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { addFinishedTask } from "../http/finished-task.ts";
 import { writeMedium } from "../runner/engine.ts";
 import { createRunnerHarness } from "../runner/harness.ts";

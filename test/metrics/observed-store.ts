@@ -1,5 +1,5 @@
 import { createMetrics, type Metrics } from "../../src/metrics/metrics.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { measureStore } from "../../src/stores/measured.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { parseExposition } from "./exposition.ts";

@@ -2,7 +2,7 @@ import { onTestFinished, vi } from "vitest";
 import type { Engine } from "../../src/engines/engine.ts";
 import type { FileStore } from "../../src/files/files.ts";
 import { createRunner, type Runner, type RunnerOptions } from "../../src/runner/runner.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import type { Task, TaskOptions } from "../../src/model/task.ts";
 import { newTask } from "../../src/feed/task-changes.ts";

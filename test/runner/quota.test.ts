@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { addKey } from "../http/keys.ts";
 import { writeMedium } from "./engine.ts";

@@ -5,7 +5,7 @@ import { expect, test, vi } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
 import { oldMs } from "../../src/files/files.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { addFile } from "../contracts/task-store/files.ts";
 import { moveTo } from "../contracts/task-store/transitions.ts";

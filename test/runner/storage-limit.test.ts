@@ -1,9 +1,8 @@
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore, openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
-import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import type { Task } from "../../src/model/task.ts";
 import { createClock } from "../contracts/task-store/harness.ts";

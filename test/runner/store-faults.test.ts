@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import type { TaskChange } from "../../src/feed/task-changes.ts";
 import { neverEnd } from "./engine.ts";

@@ -1,8 +1,7 @@
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
-import { openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
+import { createMemoryStore, openSqliteStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { states, type Task } from "../../src/model/task.ts";
 import { newTask } from "../../src/feed/task-changes.ts";

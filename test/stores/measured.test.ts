@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { measureStore, storeMethods } from "../../src/stores/measured.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { toStoreError } from "../../src/stores/postgres/database-errors.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { describeTaskStore } from "../contracts/task-store.ts";

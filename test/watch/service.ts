@@ -4,7 +4,7 @@ import { newTask } from "../../src/feed/task-changes.ts";
 import { createTaskEvents } from "../../src/feed/task-events.ts";
 import type { App } from "../../src/http/app.ts";
 import { type AppOptions, buildApp } from "../http/app.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { halfway } from "./task.ts";
 

@@ -4,7 +4,7 @@ import { effect } from "@preact/signals";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { App } from "../../src/http/app.ts";
 import { buildApp } from "../http/app.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { ServiceError } from "../../src/model/errors.ts";
 import type { Task } from "../../src/model/task.ts";

@@ -1,6 +1,6 @@
 import { onTestFinished } from "vitest";
 import { createPostClient, everyNetwork } from "../../src/net/http/post-client.ts";
-import { createMemoryStore } from "../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import type { State } from "../../src/model/task.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { createMetrics } from "../../src/metrics/metrics.ts";

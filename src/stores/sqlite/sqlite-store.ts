@@ -7,7 +7,7 @@ import { KeyAllowance } from "../key-allowance.ts";
 import { createDamageReport, type DamageReport, type ListedTask, parseTask, toPage } from "../documents.ts";
 import { defaultMaxQueued } from "../rules.ts";
 import type { StoreOptions, TaskReads, TaskStore } from "../store.ts";
-import { endImpossibleDelays, openDatabase, suspectRows } from "./database.ts";
+import { createDatabase, endImpossibleDelays, openDatabase, suspectRows } from "./database.ts";
 import { createTables } from "./tables.ts";
 import { type Disk, openDisk } from "./disk.ts";
 import { createOutboxTable } from "./outbox-table.ts";
@@ -39,6 +39,11 @@ export function openSqliteStore({ path, logger, ...options }: SqliteStoreOptions
   return createSqlStore({ db, disk: openDisk(db, path, logger), logger }, options);
 }
 
+/** Creates a store in memory, with a database that has no file and ends with the store. */
+export function createMemoryStore(options: StoreOptions = {}): TaskStore {
+  return createSqlStore({ db: createDatabase() }, options);
+}
+
 interface OpenDatabase {
   db: DatabaseSync;
   /** Absent: the database is in memory. */
@@ -47,7 +52,7 @@ interface OpenDatabase {
 }
 
 /** Creates a store on an open database, which it closes. */
-export function createSqlStore(
+function createSqlStore(
   { db, disk, logger }: OpenDatabase,
   {
     maxQueued = defaultMaxQueued,

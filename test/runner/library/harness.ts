@@ -9,7 +9,7 @@ import { type LibraryOptions, openLibrary } from "../../../src/runner/library/li
 import { defaultTemplate, parseTemplate } from "../../../src/runner/library/template.ts";
 import type { PageInfo } from "../../../src/model/page-info.ts";
 import type { ResultFile, Task } from "../../../src/model/task.ts";
-import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../../src/stores/sqlite/sqlite-store.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
 import { saveFiles } from "../../http/finished-task.ts";
 import { createTestLog } from "../../log.ts";

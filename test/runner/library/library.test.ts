@@ -16,7 +16,7 @@ import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { ServiceError } from "../../../src/model/errors.ts";
 import { parseTemplate } from "../../../src/runner/library/template.ts";
-import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../../src/stores/sqlite/sqlite-store.ts";
 import { codesOf, createLibraryHarness } from "./harness.ts";
 
 const known = { uploader: "Ann", uploaded_at: "2026-01-02", title: "A film", video_id: "a1" };

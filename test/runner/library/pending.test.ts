@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../../src/stores/sqlite/sqlite-store.ts";
 import { addCollection } from "../../http/finished-collection.ts";
 import { countListsByTurn } from "../../stores/lists-by-turn.ts";
 import { createLibraryHarness } from "./harness.ts";

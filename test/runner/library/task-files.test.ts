@@ -5,7 +5,7 @@ import { pino } from "pino";
 import { makeFolder } from "../../folder.ts";
 import { openLibrary } from "../../../src/runner/library/library.ts";
 import { parseTemplate } from "../../../src/runner/library/template.ts";
-import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../../src/stores/sqlite/sqlite-store.ts";
 import { createTestFiles } from "../files.ts";
 import { createRunnerHarness } from "../harness.ts";
 import { buildApp } from "../../http/app.ts";

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { ServiceError } from "../../../src/model/errors.ts";
-import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../../src/stores/sqlite/sqlite-store.ts";
 import { createTaskEvents } from "../../../src/feed/task-events.ts";
 import type { OpenTab } from "../browser.ts";
 import { filmPage, format, playlistPage, richPage } from "./found-pages.ts";

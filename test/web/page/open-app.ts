@@ -10,7 +10,7 @@ import type { App } from "../../../src/http/app.ts";
 import { type AppOptions, buildApp } from "../../http/app.ts";
 import { PageInfo } from "../../../src/model/page-info.ts";
 import type { Resolver, ResolveContext } from "../../../src/resolvers/resolver.ts";
-import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../../src/stores/sqlite/sqlite-store.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
 import { createTaskEvents } from "../../../src/feed/task-events.ts";
 

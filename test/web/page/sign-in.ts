@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import type { Page } from "playwright-core";
 import { expect, it, onTestFinished } from "vitest";
 import { openKeyRing } from "../../../src/keys/key-ring.ts";
-import { createMemoryStore } from "../../../src/stores/memory/memory-store.ts";
+import { createMemoryStore } from "../../../src/stores/sqlite/sqlite-store.ts";
 import { newTask } from "../../../src/feed/task-changes.ts";
 import { createTaskEvents } from "../../../src/feed/task-events.ts";
 import { addKey } from "../../http/keys.ts";
