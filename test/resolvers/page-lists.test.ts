@@ -203,6 +203,15 @@ describe("a feed", () => {
     expect(urlsOf(info)).toEqual(["https://video.example.com/audio/1.mp3", "https://video.example.com/2.mp4"]);
   });
 
+  it("of Media RSS lists the default of several versions, else the first", async () => {
+    const version = (file: string, more = "") => `<media:content url="/${file}" ${more}/>`;
+    const group = (more: string) =>
+      `<item><media:group>${version("1.mp4")}${version("2.mp4", more)}${version("3.jpg", 'isDefault="true"')}</media:group></item>`;
+    const body = rss(group('isDefault="true"') + group('isDefault="false"'));
+    const listed = urlsOf(await read({ type: "application/rss+xml", body }));
+    expect(listed).toEqual(["https://video.example.com/2.mp4", "https://video.example.com/1.mp4"]);
+  });
+
   it("of Media RSS states durations with the media", async () => {
     const media = (attribute: string, more = "") =>
       `<item>${more}<media:content url="/1.mp4" type="video/mp4" ${attribute}/></item>`;

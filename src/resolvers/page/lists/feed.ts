@@ -182,9 +182,11 @@ class FeedBuilder {
       if (rel === "enclosure") fields.medium ??= this.#mediumIn(href, type);
       else if (rel === "alternate") fields.link ??= this.#urlIn(href);
     } else if (name === "enclosure" || name === "media:content") {
-      if (fields.medium !== null) return;
-      fields.medium = this.#mediumIn(url, type || `${attributes["medium"] ?? ""}/*`);
-      if (fields.medium !== null && duration !== undefined) fields.texts.set(name, duration);
+      // Of a group of versions, the one that its feed calls the default (Media RSS).
+      if (fields.medium !== null && attributes["isDefault"] !== "true") return;
+      const medium = this.#mediumIn(url, type || `${attributes["medium"] ?? ""}/*`);
+      fields.medium = medium ?? fields.medium;
+      if (medium !== null && duration !== undefined) fields.texts.set(name, duration);
     } else if (name === "psc:chapter") noteChapter(fields, attributes);
     else if (name === "podcast:chapters") fields.chaptersUrl ??= this.#urlIn(url);
     else if (name === "podcast:transcript") noteTranscript(fields, this.#urlIn(url), attributes);
