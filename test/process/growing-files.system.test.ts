@@ -41,17 +41,31 @@ function makeFile(name: string, options: string): Resource {
 const film = (name: string, flags: string): Resource =>
   makeFile(name, `${videoInput(8)} ${audioInput(8)} ${video} -c:a aac -b:a 96k ${flags}`);
 
-/** A presentation of one file of each kind. */
-function presentation(): Map<string, Resource> {
-  const set = (kind: string, codecs: string) =>
+const inOneFile = (kind: string) => `<BaseURL>${kind}.mp4</BaseURL><SegmentBase/>`;
+
+/** A presentation of one file of each kind, or of video that is listed otherwise. */
+function presentation(listedVideo = inOneFile("video")): Map<string, Resource> {
+  const set = (kind: string, codecs: string, listed: string) =>
     `<AdaptationSet contentType="${kind}" mimeType="${kind}/mp4"><Representation id="${kind}" bandwidth="100000" codecs="${codecs}">` +
-    `<BaseURL>${kind}.mp4</BaseURL><SegmentBase/></Representation></AdaptationSet>`;
-  const mpd = `<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT8S"><Period>${set("video", "avc1.42c01e")}${set("audio", "mp4a.40.2")}</Period></MPD>`;
+    `${listed}</Representation></AdaptationSet>`;
+  const sets = set("video", "avc1.42c01e", listedVideo) + set("audio", "mp4a.40.2", inOneFile("audio"));
+  const mpd = `<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT8S"><Period>${sets}</Period></MPD>`;
   return new Map([
     ["film.mpd", resource("application/dash+xml", Buffer.from(mpd))],
     ["video.mp4", makeFile("video.mp4", `${videoInput(8)} ${video} ${fragmented}`)],
     ["audio.mp4", makeFile("audio.mp4", `${audioInput(8)} -c:a aac ${front}`)],
   ]);
+}
+
+/** A presentation of segments of video, one a second, and one file of audio. */
+function inSegments(): Map<string, Resource> {
+  const urls = Array.from({ length: 8 }, (_, at) => `<SegmentURL media="${at}.m4s"/>`).join("");
+  const all = presentation(`<SegmentList duration="1"><Initialization sourceURL="init.mp4"/>${urls}</SegmentList>`);
+  const { body } = all.get("video.mp4")!;
+  const starts = [...body.toString("latin1").matchAll(/moof/g)].map(({ index }) => index - 4);
+  const piece = (from: number, to?: number) => resource("video/mp4", body.subarray(from, to));
+  for (const [at, from] of starts.entries()) all.set(`${at}.m4s`, piece(from, starts[at + 1]));
+  return all.set("init.mp4", piece(0, starts[0]));
 }
 
 const halvesOf = (resources: Map<string, Resource>) =>
@@ -140,6 +154,54 @@ describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of MP4 files that be
     expect(presented(streamed)).toEqual(presented(file));
   });
 
+  it("holds the connection of a reader over a retry because of segments, which go with the file", async () => {
+    const resources = inSegments();
+    site = await startSite(resources);
+    const { promise: hasMedia, resolve: refuse } = Promise.withResolvers<void>();
+    let asked = 0;
+    site.answer("4.m4s", async (response, serve): Promise<unknown> => {
+      await hasMedia;
+      asked += 1;
+      return asked > 4 ? serve() : response.writeHead(503).end();
+    });
+    const { id } = await client.post(site.url("film.mpd"));
+    const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+    await reader.untilMedia();
+    refuse();
+    const streamed = save(join(dataDir, "streamed"), await reader.all());
+    expect(await client.ended(id)).toMatchObject({ state: "succeeded", attempts: 2 });
+    const file = save(join(dataDir, "file"), await (await client.file(id)).bytes());
+    expect(presented(streamed)).toEqual(presented(file));
+  });
+
+  it("fails once one of two files cannot be fetched, while the rest of the other one is held back", async () => {
+    const resources = presentation();
+    site = await startSite(resources);
+    const { promise: hasMedia, resolve: cut } = Promise.withResolvers<void>();
+    for (const [path, part] of [
+      ["video.mp4", 0.3],
+      ["audio.mp4", 0.6],
+    ] as const) {
+      const { type, body } = resources.get(path)!;
+      site.answer(path, async (response, serve, { headers }): Promise<unknown> => {
+        if (headers["if-range"] !== undefined) return response.writeHead(404).end();
+        if (headers.range !== undefined) return serve();
+        response.writeHead(200, { "content-type": type, "content-length": body.length, etag: '"file"' });
+        response.write(body.subarray(0, body.length * part));
+        await hasMedia;
+        return path === "audio.mp4" && response.destroy();
+      });
+    }
+    const { id } = await client.post(site.url("film.mpd"));
+    const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+    await reader.untilMedia();
+    cut();
+    await expect(reader.all()).rejects.toThrow("terminated");
+    const { state, error } = await client.ended(id);
+    expect(state).toBe("failed");
+    expect(error).toMatchObject({ code: "upstream_status", message: expect.stringContaining("audio.mp4") });
+  });
+
   it("breaks off if the file is fetched again from its start, and makes the file of what came then", async () => {
     const first = film("film.mp4", front);
     const later = makeFile("later.mp4", `${videoInput(5)} ${audioInput(5)} ${video} -c:a aac -b:a 96k ${front}`);
@@ -169,6 +231,7 @@ describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of MP4 files that be
   it.each([
     ["has its index in front", indexed],
     ["has fragments", withFragments],
+    ["has fragments, and an index that is damaged", () => withBadTable(withFragments())],
     ["has more fragments after the media of its index", () => Buffer.concat([indexed(), fragmentsOf(withFragments())])],
     ["has bytes after its last box that are none", () => Buffer.concat([indexed(), Buffer.alloc(100, 1)])],
     ["is one file after another", () => Buffer.concat([indexed(), indexed()])],
@@ -200,6 +263,12 @@ const isDownload = (headers: IncomingHttpHeaders): boolean => headers["accept-en
 /** What follows the index. */
 function fragmentsOf(file: Buffer): Buffer {
   return file.subarray(file.indexOf("moof", 0, "latin1") - 4);
+}
+
+/** States more chunks of the first track than it lists. */
+function withBadTable(file: Buffer): Buffer {
+  file.writeUInt32BE(1, file.indexOf("stco", 0, "latin1") + 8);
+  return file;
 }
 
 /** Moves the first chunk of the first track behind the end of the file. */

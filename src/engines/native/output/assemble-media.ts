@@ -7,10 +7,11 @@ import { hidesVideo } from "../inspect/unread-kind.ts";
 import { embedInMp4 } from "../../../remux/mp4/embed.ts";
 import { embedInAudio } from "../../../remux/audio-files/embed.ts";
 import { sniffFile } from "../../../remux/sniff.ts";
-import type { FileSource, Plan } from "../sources/plan.ts";
+import { GrowthError } from "../partial/growing-file.ts";
+import { type FileSource, isLiveSource, type Plan } from "../sources/plan.ts";
 import { positionFrom } from "../texts/place-cues.ts";
 import { FileAnnouncement, showsVideo } from "./announce-file.ts";
-import { type Assembled, type AssembleOptions, assembleStreams, GrowthError } from "./assemble-streams.ts";
+import { type Assembled, type AssembleOptions, assembleStreams } from "./assemble-streams.ts";
 import { checkEncrypted } from "./check-merged.ts";
 import { addToMatroska } from "./copy-matroska.ts";
 import { hasAllPackets } from "./count-packets.ts";
@@ -24,11 +25,13 @@ import { chooseInFile } from "./merge.ts";
  */
 export async function assembleMedia(plan: Plan, options: AssembleOptions): Promise<Assembled> {
   const { ranges, journal } = options;
+  // A live stream cannot be read a second time.
+  const mayGrow = ranges.length === 0 && !plan.sources.some(isLiveSource);
   try {
-    return await assembleOnce(plan, options, ranges.length === 0);
+    return await assembleOnce(plan, options, mayGrow);
   } catch (error) {
     if (!(error instanceof GrowthError)) throw error;
-    // Complete files can be read otherwise, and tell what is wrong with them.
+    // A complete file can be read otherwise, and tells what is wrong with it.
     await error.complete;
     journal.break();
     return await assembleOnce(plan, options, false);

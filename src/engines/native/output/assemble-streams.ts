@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { StreamJournal } from "../../../files/stream-journal.ts";
 import type { FileWarning } from "../../../model/file-warnings.ts";
-import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
+import { ServiceError } from "../../../model/errors.ts";
 import type { DownloadJob, MediaInfo } from "../../engine.ts";
 import type { SourceFetcher } from "../sources/fetch-sources.ts";
 import type { AudioChoice } from "../../../remux/audio-choice.ts";
@@ -56,46 +56,27 @@ export interface Assembled extends Pick<FileStats, "path" | "written" | "joined"
   originS?: number;
 }
 
-/** Files could not be read while they were fetched. */
-export class GrowthError extends Error {
-  override name = "GrowthError";
-  /** Resolves once they are complete. */
-  readonly complete: Promise<unknown>;
-
-  constructor(complete: Promise<unknown>, cause: unknown) {
-    super("files could not be read while they were fetched", { cause });
-    this.complete = complete;
-  }
-}
-
 /**
  * Makes one file in `folder` of the media of the plan's sources: remuxes what can be while it arrives, and else merges complete files.
  *
  * @param mayGrow Files may be read while they are fetched.
- * @throws GrowthError if they cannot; ServiceError of `fetcher`, `inspect`, `remux` and `mergeFiles`
+ * @throws GrowthError if one cannot; ServiceError of `fetcher`, `inspect`, `remux` and `mergeFiles`
  */
 export async function assembleStreams(plan: Plan, options: AssembleOptions, mayGrow: boolean): Promise<Assembled> {
   const { fetcher, journal, ranges, audioOnly } = options;
   const [main, ...audio] = plan.sources;
   const fallback = audio.find(({ role }) => role === "fallback");
-  const growing: Promise<unknown>[] = [];
-  const open = async (source: Source) => {
-    const stream = await fetcher.openStream(source, mayGrow);
-    if (stream.complete !== undefined) growing.push(stream.complete);
-    return { ...stream, role: source.role };
-  };
+  const open = async (source: Source) => ({ ...(await fetcher.openStream(source, mayGrow)), role: source.role });
   const streams = await Promise.all([open(main), ...audio.filter((source) => source !== fallback).map(open)]);
   if (!streams.every(isRemuxable)) {
     if (fallback !== undefined) streams.push(await open(fallback));
-    await Promise.all(growing);
+    for (const { complete } of streams) await complete;
     return mergeStreams(plan, options, streams);
   }
   const openFallback = fallback === undefined ? null : () => open(fallback);
   const stream = ranges.length > 0 ? null : { journal, kinds: statedKinds(plan, audioOnly) };
-  const remuxing = remux({ ...commonOf(options), streams, openFallback, expectedS: sourceDuration(main), stream });
-  const written = await remuxing.catch((error: unknown) => {
-    throw growing.length > 0 && isUpstreamError(error) ? new GrowthError(Promise.all(growing), error) : error;
-  });
+  const expectedS = sourceDuration(main);
+  const written = await remux({ ...commonOf(options), streams, openFallback, expectedS, stream });
   // Streams of other containers count what is damaged while they are read.
   const files = streams.flatMap(({ container, path }) => (container === "mp4" && path !== null ? [path] : []));
   const padding = checkPadding(streams.flatMap(({ details = [] }) => details));

@@ -1,4 +1,5 @@
-import { ServiceError } from "../../../model/errors.ts";
+import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
+import { GrowthError } from "../partial/growing-file.ts";
 import { checkAbsent, type SourceStream } from "../sources/source-stream.ts";
 import type { SourceName } from "../sources/plan.ts";
 import { CountingSink } from "./counting-sink.ts";
@@ -101,8 +102,12 @@ export class DemuxSession {
     );
   }
 
+  /** @throws GrowthError if its file cannot be read while it is fetched; ServiceError of the demuxer and the stream */
   async step(): Promise<void> {
-    const { done, value } = await this.#steps.next();
+    const { done, value } = await this.#steps.next().catch((error: unknown) => {
+      const { complete } = this.#stream;
+      throw complete !== undefined && isUpstreamError(error) ? new GrowthError(complete, error) : error;
+    });
     this.hasEnded = done === true;
     this.start = value ?? null;
     // A timeline begins where all sources have ended the one before, which they do within a second.

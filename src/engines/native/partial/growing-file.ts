@@ -1,9 +1,11 @@
 import { fstatSync, statSync } from "node:fs";
 import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
 import { type Box, readBox } from "../../../remux/mp4/boxes.ts";
+import { checkSampleTables } from "../../../remux/mp4/read/check-tables.ts";
 import { maxBoxes, readFully, readRange } from "../../../remux/mp4/read/file-boxes.ts";
 import { createFragmentFinder } from "../../../remux/mp4/read/fragment.ts";
 import { listSamples } from "../../../remux/mp4/read/listed-samples.ts";
+import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
 import { openFile } from "../../../remux/open-file.ts";
 import type { FileGrowth } from "../../../remux/samples.ts";
 import type { FetchedPart, FetchOptions } from "../parts/stored-part.ts";
@@ -16,6 +18,18 @@ export interface FileObserver {
   onBytes(path: string): void;
   /** The file is complete. */
   end(path: string): void;
+}
+
+/** A file could not be read while it was fetched. */
+export class GrowthError extends Error {
+  override name = "GrowthError";
+  /** Resolves once it is complete. */
+  readonly complete: Promise<unknown>;
+
+  constructor(complete: Promise<unknown>, cause: unknown) {
+    super("a file could not be read while it was fetched", { cause });
+    this.complete = complete;
+  }
 }
 
 /** A file that is being fetched, whether or not somebody reads it. */
@@ -142,7 +156,9 @@ const headerBytes = 16;
 /** Yields the index of an MP4 and its fragments, one after the other, while it grows. @throws as `FileGrowth.until`; ServiceError `upstream_invalid` */
 export async function* readGrowingFragments({ path, growth, indexEnd }: GrowingMp4): AsyncGenerator<Uint8Array> {
   using file = openFile(path);
-  yield readRange(file.fd, { start: 0, end: indexEnd });
+  const index = readRange(file.fd, { start: 0, end: indexEnd });
+  checkSampleTables(numbersIn(index, growth.totalBytes), indexEnd);
+  yield index;
   const find = createFragmentFinder(file.fd);
   for (let at = indexEnd, count = 0; at < growth.totalBytes; count += 1) {
     if (count === maxBoxes) throw unreadable(`it has over ${maxBoxes} boxes`);

@@ -44,24 +44,30 @@ export class SourceFetcher {
   readonly stats = new Map<SourceName, FetchStats>();
   readonly #deps: SourceFetcherDeps;
   readonly #restarts = new Restarts();
-  readonly #files = new Map<SourceName, GrowingFile>();
+  /** Files whose fetch has been started, by name; the fetch of one that fails ends those of the others. */
+  #files = createFiles();
 
   constructor(deps: SourceFetcherDeps) {
     this.#deps = deps;
   }
 
-  /** Starts to fetch a progressive file, of which `observer` is told; returns it as it is if that has been started. */
+  /**
+   * Starts to fetch a progressive file, of which `observer` is told; returns it as it is if that has been started. If one cannot be fetched,
+   * the fetches of the others end with its error; all may then be started again.
+   */
   fetchFile(source: FileSource, observer?: FileObserver): GrowingFile {
     const { name, mirrors, format } = source;
     const { parts, readOwn } = this.#deps;
-    const known = this.#files.get(name);
+    const files = this.#files;
+    const known = files.byName.get(name);
     if (known !== undefined) return known;
+    const signal = AbortSignal.any([this.#deps.signal, files.failing.signal]);
     const part = { name, range: null, chunkBytes: format.http_chunk_size };
     const file = new GrowingFile(
       parts.pathOf(name),
       async (hooks) => {
         const fetched = await new Mirrors(source.url, mirrors).fetch((url) =>
-          this.#fetchPart(source, { ...part, url }, hooks),
+          this.#fetchPart(source, { ...part, url }, { ...hooks, signal }),
         );
         observer?.end(fetched.path);
         await readOwn(name, [fetched.path]);
@@ -69,9 +75,11 @@ export class SourceFetcher {
       },
       observer,
     );
-    this.#files.set(name, file);
-    // Then it may be fetched again.
-    file.complete.catch(() => this.#files.delete(name));
+    files.byName.set(name, file);
+    file.complete.catch((error: unknown) => {
+      if (this.#files === files) this.#files = createFiles();
+      files.failing.abort(error);
+    });
     return file;
   }
 
@@ -133,25 +141,29 @@ export class SourceFetcher {
   async #fetchPart(
     { name, headers }: Source,
     part: Part,
-    hooks?: Pick<FetchOptions, "onTotal" | "onBytes">,
+    { signal = this.#deps.signal, ...hooks }: Partial<Pick<FetchOptions, "onTotal" | "onBytes" | "signal">> = {},
   ): Promise<FetchedPart> {
-    const { parts, progress, signal } = this.#deps;
+    const { parts, progress } = this.#deps;
     const fetched = await parts.fetch(part, {
       signal,
       headers,
       onTotal: (bytes) => {
         // Of parts, `fetchPartialMedia` reports the total.
         if (part.isPartialOnly !== true) progress.setTotal(name, bytes);
-        hooks?.onTotal?.(bytes);
+        hooks.onTotal?.(bytes);
       },
       onBytes: () => {
         progress.update();
-        hooks?.onBytes?.();
+        hooks.onBytes?.();
       },
     });
     progress.update();
     return fetched;
   }
+}
+
+function createFiles() {
+  return { byName: new Map<SourceName, GrowingFile>(), failing: new AbortController() };
 }
 
 /**
