@@ -87,10 +87,10 @@ function planStep(
   { maxEntries, now }: GrowCollectionDeps,
 ) {
   const end = offset + entries.length;
-  const isLimited = !choice.isComplete(maxEntries) && (end > maxEntries || (end === maxEntries && next !== undefined));
   const wanted = entries
     .map((entry, n) => ({ entry, index: offset + n + 1 }))
-    .filter(({ entry, index }) => choice.isWanted(entry, index) && index > made && index <= maxEntries);
+    .filter(({ entry, index }) => index <= maxEntries && choice.isWanted(entry, index) && index > made);
+  const isLimited = !choice.isComplete(maxEntries) && (end > maxEntries || (end === maxEntries && next !== undefined));
   const { members, lost } = toMembers(task, wanted, now());
   const isLast = next === undefined || entries.length === 0 || end >= maxEntries || choice.isComplete(end);
   const growth: Growth | null = isLast ? null : { slice: { next, offset: end, made: end } };

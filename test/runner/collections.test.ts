@@ -205,6 +205,24 @@ describe("a task for the entries of a playlist", () => {
     expect(ended.warnings ?? []).toEqual(warnings ?? []);
   });
 
+  test.each([
+    [[3], 2, []],
+    [[3], 6, []],
+    [[3, 6], 2, ["entries_limited"]],
+    [[3, 6], 6, ["entries_limited"]],
+  ])(
+    "for the URLs of entries %j of 6, in slices of %d, is limited by MAX_ENTRIES 4 if one comes later",
+    async (...row) => {
+      const [wanted, sliceSize, codes] = row;
+      const harness = harnessFor(6, { maxEntries: 4 }, sliceSize);
+      const { id } = await harness.add(playlistUrl, { entries: wanted.map(entryUrl) });
+      harness.runner.start();
+      const { warnings = [] } = await harness.until(id, "succeeded");
+      expect((await membersOf(harness, id)).map(({ url }) => url)).toEqual([entryUrl(3)]);
+      expect(warnings.map(({ code }) => code)).toEqual(codes);
+    },
+  );
+
   test("without `entries` fails, and says how many there are", async () => {
     const harness = harnessFor(5);
     const { id } = await harness.add(playlistUrl);
