@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -10,6 +11,7 @@ import { watchTasks } from "../src/watch/watch-tasks.ts";
 import { samplePageInfo } from "./contracts/task-store/page-info.ts";
 import { addKey } from "./http/keys.ts";
 import { createStore, listen, startTask } from "./watch/service.ts";
+import { halfway } from "./watch/task.ts";
 import { createTerminal, type Terminal } from "./watch/terminal.ts";
 
 function titled(title: string): Task["info"] {
@@ -143,6 +145,28 @@ describe("watching", () => {
     await startTask(store, "three");
     await output.waitFor(/canceled.*one\n/);
     expect(output.text).toMatch(/50 %.*three\n/);
+  });
+
+  it("shows the end of a task that came with another change, which could not be read", async () => {
+    const [one, two] = ["one", "two"].map((name) => newTask(`https://example.com/${name}`, {}, new Date()));
+    const running: Task[] = [{ ...one!, state: "running", progress: halfway }];
+    const { info: _, ...changed } = { ...two!, state: "running" as const };
+    const ended: Task = { ...one!, state: "succeeded" };
+    const chunks = [`data: ${JSON.stringify(ended)}`, `data: ${JSON.stringify(changed)}`];
+    const streams = [chunks.map((data) => `event: task\n${data}\n\n`).join(""), "event: reset\ndata: {}\n\n"];
+    // Behind a proxy that sends several events in one piece; then the service is away, and has lost what came before.
+    const proxy = createServer(({ url }, response) => {
+      const json = (value: unknown) =>
+        response.setHeader("content-type", "application/json").end(JSON.stringify(value));
+      if (url === `/tasks/${two!.id}`) response.writeHead(503).end();
+      else if (url === `/tasks/${one!.id}`) json(ended);
+      else if (url?.startsWith("/tasks/?")) json({ tasks: running.splice(0), next: null });
+      else response.setHeader("content-type", "text/event-stream").write(`id: 1\n\n${streams.shift() ?? ""}`);
+    });
+    await once(proxy.listen(0, "127.0.0.1"), "listening");
+    onTestFinished(() => proxy.close().closeAllConnections());
+    const output = watch(new URL(`http://127.0.0.1:${(proxy.address() as AddressInfo).port}/`));
+    await output.waitFor(/503.*retrying\n[^]*succeeded.*one\n/);
   });
 
   it("retries if something else responds at the URL after a connection, as a proxy does while the service restarts", async () => {

@@ -59,18 +59,18 @@ export async function* followTasks(options: FollowOptions): AsyncGenerator<Watch
 
 /** Creates a view of the tasks that wait or run, whose events leave out `info` while it stays the same. */
 function createActiveTasks(service: ServiceClient) {
-  const active = new Map<string, Task>();
+  let active = new Map<string, Task>();
 
-  function keep(task: Task): WatchedChange {
-    if (isActive(task.state)) active.set(task.id, task);
-    else active.delete(task.id);
+  function keep(task: Task, tasks = active): WatchedChange {
+    if (isActive(task.state)) tasks.set(task.id, task);
+    else tasks.delete(task.id);
     return { type: "task", task };
   }
 
   /** Returns the task with its `info`, which is read if it is not known. */
-  async function complete(task: ChangedTask): Promise<Task> {
+  async function complete(task: ChangedTask, tasks: ReadonlyMap<string, Task>): Promise<Task> {
     if (task.info !== undefined) return { ...task, info: task.info };
-    const known = active.get(task.id) ?? (await service.getTask(task.id));
+    const known = tasks.get(task.id) ?? (await service.getTask(task.id));
     return { ...task, info: known?.info ?? null };
   }
 
@@ -89,22 +89,25 @@ function createActiveTasks(service: ServiceClient) {
         others.push(task === undefined ? { type: "deleted", task: { id } } : { type: "task", task });
       }
       active.clear();
-      return [...running.map(keep), ...others];
+      return [...running.map((task) => keep(task)), ...others];
     },
 
     /** Returns what events mean, without those of tasks that a collection has made: it stands for them. */
     async parse(events: readonly EventSourceMessage[]): Promise<WatchedChange[]> {
       const changes: WatchedChange[] = [];
+      // Kept only with all that came together: what fails comes again, or is read again if it was running before.
+      const tasks = new Map(active);
       for (const { event: type, data } of events) {
         if (type === "deleted") {
           const task = parseDeleted(data);
-          active.delete(task.id);
+          tasks.delete(task.id);
           changes.push({ type, task });
         } else if (type === "task") {
           const task = parseChanged(data);
-          if (task.collection === undefined) changes.push(keep(await complete(task)));
+          if (task.collection === undefined) changes.push(keep(await complete(task, tasks), tasks));
         }
       }
+      active = tasks;
       return changes;
     },
   };
