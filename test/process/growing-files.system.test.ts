@@ -232,6 +232,7 @@ describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of MP4 files that be
     ["has its index in front", indexed],
     ["has fragments", withFragments],
     ["has fragments, and an index that is damaged", () => withBadTable(withFragments())],
+    ["has an index without samples, and no fragments", () => withoutFragments(withFragments())],
     ["has more fragments after the media of its index", () => Buffer.concat([indexed(), fragmentsOf(withFragments())])],
     ["has bytes after its last box that are none", () => Buffer.concat([indexed(), Buffer.alloc(100, 1)])],
     ["is one file after another", () => Buffer.concat([indexed(), indexed()])],
@@ -264,6 +265,9 @@ const isDownload = (headers: IncomingHttpHeaders): boolean => headers["accept-en
 function fragmentsOf(file: Buffer): Buffer {
   return file.subarray(file.indexOf("moof", 0, "latin1") - 4);
 }
+
+/** What is before them. */
+const withoutFragments = (file: Buffer): Buffer => file.subarray(0, file.indexOf("moof", 0, "latin1") - 4);
 
 /** States more chunks of the first track than it lists. */
 function withBadTable(file: Buffer): Buffer {

@@ -160,15 +160,18 @@ export async function* readGrowingFragments({ path, growth, indexEnd }: GrowingM
   checkSampleTables(numbersIn(index, growth.totalBytes), indexEnd);
   yield index;
   const find = createFragmentFinder(file.fd);
+  let hasFragments = false;
   for (let at = indexEnd, count = 0; at < growth.totalBytes; count += 1) {
     if (count === maxBoxes) throw unreadable(`it has over ${maxBoxes} boxes`);
     const box = await fetchBox(file.fd, at, growth);
     // What `find` reads.
     if (box.type === "moof") await growth.until(box.end);
+    hasFragments ||= box.type === "moof";
     for (const range of find(box)) yield readRange(file.fd, range);
     at = box.end;
   }
   await growth.until(growth.totalBytes);
+  if (!hasFragments) throw unreadable("it has no fragments");
   for (const range of find(null)) yield readRange(file.fd, range);
 }
 
