@@ -80,6 +80,12 @@ export const Growth = Type.Object(
           next: optionalText("`entries_cursor` of the slice that is read next"),
           offset: Type.Integer({ minimum: 0, description: "how many entries come before that slice" }),
           made: Type.Integer({ minimum: 0, description: "the last entry that is a member, or is not wanted" }),
+          urls: Type.Optional(
+            Type.Array(Type.Integer({ minimum: 0 }), {
+              description:
+                "which URLs of `options.entries` no slice before has, counted from 0; absent: not known, or none are asked for",
+            }),
+          ),
         },
         { title: "EntriesSlice", description: "where reading goes on; absent: all entries are read" },
       ),

@@ -51,7 +51,7 @@ export async function growCollection(
     if (!isWhole) throw new GrowthPaused();
     ({ growth } = retried);
   }
-  const choice = chooseEntries(task.options.entries);
+  const choice = chooseEntries(task.options.entries, growth?.slice?.urls);
   let page = found;
   for (let collection = { ...task, info }; growth?.slice !== undefined; page = undefined) {
     page ??= await readSlice(collection, growth.slice.next, deps, run);
@@ -93,10 +93,11 @@ function planStep(
   const isLimited = !choice.isComplete(maxEntries) && (end > maxEntries || (end === maxEntries && next !== undefined));
   const { members, lost } = toMembers(task, wanted, now());
   const isLast = next === undefined || entries.length === 0 || end >= maxEntries || choice.isComplete(end);
-  const growth: Growth | null = isLast ? null : { slice: { next, offset: end, made: end } };
+  const urls = choice.left();
+  const growth: Growth | null = isLast ? null : { slice: { next, offset: end, made: end, ...(urls && { urls }) } };
   const total = members.length + Object.values(task.counts ?? noTasks).reduce((sum, count) => sum + count, 0);
   if (isLast && total === 0) throw nothingError(task, end);
-  const missing = isLast && !isLimited ? choice.missingAfter(end, total) : undefined;
+  const missing = isLast && !isLimited ? choice.missingAfter(end) : undefined;
   const warnings: CollectionWarning[] = [
     ...(task.warnings ?? []),
     ...(isLimited ? [limitedWarning(maxEntries)] : []),

@@ -348,6 +348,37 @@ describe("a collection that grows", () => {
     expect(await membersOf(next, id)).toHaveLength(4);
   });
 
+  test.each([
+    { list: [1, 2, 3, 4, 5, 6], wanted: [1, 3], members: [1, 3], codes: [], reads: ["2"] },
+    { list: [1, 2, 1, 3, 4, 5], wanted: [1, 9], members: [1], codes: ["entries_limited"], reads: ["2", "4"] },
+    { list: [1, 2, 1, 3], wanted: [1, 9], members: [1], codes: ["entries_missing"], reads: ["2"] },
+  ])("for URLs of $list goes on with those that it has not found: $wanted", async ({ list, wanted, ...expected }) => {
+    const { promise: reached, resolve: reach } = Promise.withResolvers<void>();
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    const entries = list.map((n) => entriesUpTo(6)[n - 1]!);
+    const playlist = createPlaylist(entries, {
+      async beforeSlice(cursor) {
+        if (cursor !== "2") return;
+        reach();
+        await held;
+      },
+    });
+    const harness = createRunnerHarness({ resolver: playlist.resolver });
+    const { id } = await harness.add(playlistUrl, { entries: wanted.map(entryUrl) });
+    harness.runner.start();
+    await reached;
+    const stopped = harness.runner.stop();
+    release();
+    await stopped;
+    playlist.cursors.length = 0;
+    const next = createRunnerHarness({ store: harness.store, resolver: playlist.resolver, maxEntries: 5 });
+    next.runner.start();
+    const { warnings = [] } = await next.until(id, "succeeded");
+    expect((await membersOf(next, id)).map(({ url }) => url)).toEqual(expected.members.map(entryUrl));
+    expect(warnings.map(({ code }) => code)).toEqual(expected.codes);
+    expect(playlist.cursors).toEqual(expected.reads);
+  });
+
   test("waits while its key may queue no more, and neither fails nor uses up attempts", async () => {
     const harness = harnessFor(3, { maxAttempts: 1 });
     const key = { name: "anna", admin: false, limits: { max_queued: 1 } };

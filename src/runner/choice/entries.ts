@@ -20,12 +20,17 @@ export interface EntryChoice {
   /** Whether no entry after this index is wanted. */
   isComplete(index: number): boolean;
   /** Returns what was asked for and is not there, if the playlist ends with this index; undefined: nothing. */
-  missingAfter(index: number, members: number): string | undefined;
+  missingAfter(index: number): string | undefined;
+  /** Returns which URLs were not wanted of an entry yet, by their indexes; undefined: it is not by URL. */
+  left(): number[] | undefined;
 }
 
-/** @param entries As `options.entries` of a task has them; see its schema. */
-export function chooseEntries(entries: TaskOptions["entries"] = "all"): EntryChoice {
-  return typeof entries === "string" ? chooseByIndex(parseRanges(entries)) : chooseByUrl(entries);
+/**
+ * @param entries As `options.entries` of a task has them; see its schema.
+ * @param left What `left` returned before, if the entries until then are not looked at again.
+ */
+export function chooseEntries(entries: TaskOptions["entries"] = "all", left?: readonly number[]): EntryChoice {
+  return typeof entries === "string" ? chooseByIndex(parseRanges(entries)) : chooseByUrl(entries, left);
 }
 
 interface IndexRange {
@@ -53,21 +58,19 @@ function chooseByIndex(ranges: readonly IndexRange[]): EntryChoice {
       const names = missing.map(({ first, last }) => (first === last ? `${first}` : `${first}-${last}`));
       return `the playlist has ${index} entries, and none at ${names.join(",").replaceAll("Infinity", "").slice(0, 100)}`;
     },
+    left: () => undefined,
   };
 }
 
 /** An entry that comes again is wanted once. */
-function chooseByUrl(urls: readonly string[]): EntryChoice {
-  const left = new Set(urls.map(normalized));
-  const { size } = left;
+function chooseByUrl(urls: readonly string[], indexes: readonly number[] = urls.map((_, n) => n)): EntryChoice {
+  const { size } = new Set(urls.map(normalized));
+  const left = new Map(indexes.map((n) => [normalized(urls[n] ?? ""), n]));
   return {
     isWanted: ({ url }) => left.delete(normalized(url)),
     isComplete: () => left.size === 0,
-    missingAfter(_, members) {
-      // Those that an earlier run has found are left, too, and members may have been deleted.
-      const missing = Math.min(left.size, size - members);
-      return missing <= 0 ? undefined : `${missing} of ${size} URLs are not in the playlist`;
-    },
+    missingAfter: () => (left.size === 0 ? undefined : `${left.size} of ${size} URLs are not in the playlist`),
+    left: () => [...left.values()],
   };
 }
 
