@@ -9,7 +9,7 @@ import { audioInput, ffmpeg, missing, videoInput } from "../remux/mp4-media.ts";
 import { openTaskClient, type TaskClient } from "./download-client.ts";
 import { startHalvesSite } from "./held-site.ts";
 import { type ServiceProcess, startService } from "./service.ts";
-import { framesOf, openStreamReader, save } from "./stream-client.ts";
+import { framesOf, openStreamReader, save, type StreamReader } from "./stream-client.ts";
 
 const dataDir = makeSharedFolder();
 const front = "-movflags +faststart";
@@ -81,10 +81,15 @@ async function expectStreamed(resources: Map<string, Resource>, body: object, ty
   await reader.untilMedia();
   expect(await client.get(id)).toMatchObject({ state: "running" });
   held.release();
+  const file = await expectAll(reader, id, 1);
+  expect(await client.get(id)).not.toHaveProperty("warnings");
+  return file;
+}
+
+/** Expects that the task succeeds, and that all that comes has the samples of its file, whose path it returns. */
+async function expectAll(reader: StreamReader, id: string, attempts: number): Promise<string> {
   const streamed = save(join(dataDir, "streamed"), await reader.all());
-  const task = await client.ended(id);
-  expect(task).toMatchObject({ state: "succeeded", attempts: 1 });
-  expect(task).not.toHaveProperty("warnings");
+  expect(await client.ended(id)).toMatchObject({ state: "succeeded", attempts });
   const file = save(join(dataDir, "file"), await (await client.file(id)).bytes());
   expect(presented(streamed)).toEqual(presented(file));
   return file;
@@ -148,10 +153,7 @@ describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of MP4 files that be
     const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
     await reader.untilMedia();
     cut();
-    const streamed = save(join(dataDir, "streamed"), await reader.all());
-    expect(await client.ended(id)).toMatchObject({ state: "succeeded", attempts: 2 });
-    const file = save(join(dataDir, "file"), await (await client.file(id)).bytes());
-    expect(presented(streamed)).toEqual(presented(file));
+    await expectAll(reader, id, 2);
   });
 
   it("holds the connection of a reader over a retry because of segments, which go with the file", async () => {
@@ -168,10 +170,7 @@ describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of MP4 files that be
     const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
     await reader.untilMedia();
     refuse();
-    const streamed = save(join(dataDir, "streamed"), await reader.all());
-    expect(await client.ended(id)).toMatchObject({ state: "succeeded", attempts: 2 });
-    const file = save(join(dataDir, "file"), await (await client.file(id)).bytes());
-    expect(presented(streamed)).toEqual(presented(file));
+    await expectAll(reader, id, 2);
   });
 
   it("fails once one of two files cannot be fetched, while the rest of the other one is held back", async () => {
