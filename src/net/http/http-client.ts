@@ -1,18 +1,17 @@
 import { isPauseStatus, ServiceError } from "../../model/errors.ts";
 import { AddressGuard, type BlockObserver, type Lookup } from "../addresses/address-guard.ts";
 import { checkPartial, parseUnsatisfiedRange } from "../byte-range.ts";
-import type { GetOptions, HttpResponse, HttpClient } from "../client.ts";
+import type { GetOptions, HttpClient, HttpResponse } from "../client.ts";
 import { createCookieJar } from "../cookies.ts";
 import { createDecoders, decode } from "./content-coding.ts";
 import { type Deadline, startDeadline } from "../../async/deadline.ts";
-import { discard, type Exchange, exchange, requestFields, createHostSlots } from "./exchange.ts";
+import { createHostSlots, discard, type Exchange, exchange, requestFields } from "./exchange.ts";
 import { guardedOptions } from "../addresses/guarded-connector.ts";
 import { createHostPools } from "./host-pools.ts";
 import { type HostPause, HostPauses } from "../host-pauses.ts";
 import { findUrlProblem, urlForMessage } from "../http-url.ts";
 import { createResponseBody, type MinSpeed } from "./response-body.ts";
 import { createReadBufferPool, type ReadBufferPool } from "./read-buffer-pool.ts";
-import { isRedirect, redirectTarget, withRedirects } from "./redirect.ts";
 import { invalidResponseError, isRetryableStatus, parseRetryAfter, toUpstreamError } from "../upstream-error.ts";
 
 /** A client that also says, without a request, what its guard blocks. */
@@ -195,4 +194,47 @@ function tooManyRedirectsError(url: URL): ServiceError {
 export function withCookies(client: HttpClient): HttpClient {
   const cookies = createCookieJar();
   return { get: (url, options) => client.get(url, { cookies, ...options }), close: () => client.close() };
+}
+
+/** RFC 9110 §15.4. Of the others, 300 needs a user to choose, and 304 to 306 are not redirects. */
+const redirectStatuses: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+/** Whether a response of this status is a redirect to follow. */
+const isRedirect = (status: number): boolean => redirectStatuses.has(status);
+
+/**
+ * Returns the target of a redirect of `from`: its `Location` (RFC 9110 §10.2.2), absolute or relative,
+ * with the fragment of `from` unless it has its own. `location` has one character per byte (latin1).
+ * Redirects from https to http are allowed: pages use them, and secrets are sent only where they
+ * apply.
+ *
+ * @throws ServiceError `upstream_invalid` if it is missing, not a URL, or refused by `findUrlProblem`,
+ *   whose error is then the `cause`
+ */
+function redirectTarget(from: URL, location: string | undefined): URL {
+  if (location === undefined) throw redirectError(from, "has no Location");
+  const target = URL.parse(Buffer.from(location, "latin1").toString("utf8"), from);
+  if (target === null) throw redirectError(from, "has a Location that is not a URL");
+  if (target.hash === "") target.hash = from.hash;
+  const problem = findUrlProblem(target);
+  if (problem !== undefined) throw redirectError(from, `is refused: ${problem.message}`, problem);
+  return target;
+}
+
+/** Returns the error of a request after redirects, with their number and start before its message. */
+function withRedirects(error: unknown, start: URL, redirects: number): unknown {
+  if (!(error instanceof ServiceError)) return error;
+  const { code, message, retryable, retryAfterS, upstreamStatus, resourceBytes, isUntried } = error;
+  return new ServiceError(code, `redirect ${redirects} of ${urlForMessage(start)}: ${message}`, {
+    cause: error,
+    retryable,
+    retryAfterS,
+    upstreamStatus,
+    resourceBytes,
+    isUntried,
+  });
+}
+
+function redirectError(from: URL, why: string, cause?: unknown): ServiceError {
+  return new ServiceError("upstream_invalid", `the redirect of ${urlForMessage(from)} ${why}`, { cause });
 }

@@ -1,6 +1,6 @@
 import { type AccessUnit, createNalWriter, nalUnitsWith } from "../nal/nal-units.ts";
 import { createParameterSets, nal, type VideoSyntax } from "../codecs/video-syntax.ts";
-import { createVideoJoins } from "../mp4/video-joins.ts";
+import { createVideoJoins } from "../mp4/joins.ts";
 import { AccessUnitReader, type TimedAccessUnit } from "./access-units.ts";
 import { DisplayTimes } from "./display-times.ts";
 import type { StreamClock } from "./clock.ts";

@@ -3,14 +3,14 @@ import { logOutages } from "../../async/outages.ts";
 import { Shares } from "../../async/shares.ts";
 import { withDiskError } from "../../files/disk-error.ts";
 import { messageOf } from "../../model/errors.ts";
-import type { Task } from "../../model/task.ts";
+import type { LibraryFile, Task } from "../../model/task.ts";
 import { damagedAs } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { Filler, type FillerOptions } from "./filler.ts";
 import { openFolder } from "./folders.ts";
 import { createLibraryJobs, findPendingMembers, isPending, type LibraryJobs } from "./jobs.ts";
 import { readMemory } from "./library-root.ts";
-import { createRemovals } from "./removals.ts";
+import { untilAborted } from "../../async/deadline.ts";
 
 /** The folder in which the files of tasks are put under names for people. */
 export interface Library {
@@ -123,4 +123,41 @@ async function assertFolder(folder: string): Promise<void> {
     const reason = messageOf(cause);
     throw new Error(`LIBRARY_DIR must be a folder that exists, got ${folder}: ${reason}`, { cause });
   }
+}
+
+interface RemovalsOptions {
+  /** Removes these files of a task; never rejects. */
+  removeFiles(id: string, files: readonly LibraryFile[]): Promise<unknown>;
+  /** How long a request waits, milliseconds; default five seconds. */
+  timeoutMs?: number;
+}
+
+/** Calls of a disk that does not respond take threads of the process, all of whose files need them. */
+const removalsAtOnce = 4;
+
+/**
+ * Returns a function that removes files while a request waits. A few are removed at a time; owners take turns. The request does not wait for a
+ * disk that hangs: what is not done within `timeoutMs` ends whenever the disk lets it, and until then no other removal is begun.
+ */
+export function createRemovals({ removeFiles, timeoutMs = 5_000 }: RemovalsOptions) {
+  const places = new Shares(removalsAtOnce, { isFirm: true });
+  /** Removals that nobody waits for any more. */
+  let hanging = 0;
+
+  return async ({ id, owner = "" }: Pick<Task, "id" | "owner">, files: readonly LibraryFile[]): Promise<void> => {
+    if (hanging > 0) return;
+    const timeout = AbortSignal.timeout(timeoutMs);
+    try {
+      const release = await places.wait(owner, timeout);
+      if (hanging > 0) return release();
+      const removed = removeFiles(id, files).finally(release);
+      await untilAborted(removed, timeout).catch((error: unknown) => {
+        hanging += 1;
+        void removed.finally(() => (hanging -= 1));
+        throw error;
+      });
+    } catch (error) {
+      if (!timeout.aborted) throw error;
+    }
+  };
 }

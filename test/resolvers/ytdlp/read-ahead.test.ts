@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { readAhead } from "../../../src/resolvers/ytdlp/read-ahead.ts";
+import { readAhead } from "../../../src/resolvers/ytdlp/ytdlp-resolver.ts";
 import type { ExtractOptions } from "../../../src/resolvers/ytdlp/yt-dlp.ts";
 import { asObject, asList } from "../../../src/parsers/json-values.ts";
 import { createYtDlpResolver } from "../page/local-reader.ts";

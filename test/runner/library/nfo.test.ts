@@ -1,7 +1,7 @@
 import { Parser } from "htmlparser2";
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { createNfo } from "../../../src/runner/library/nfo.ts";
+import { createNfo } from "../../../src/runner/library/place-task.ts";
 import { pageInfo } from "../../page-info.ts";
 
 /** Elements of a `<movie>` in Kodi's documents that Jellyfin's list too. */

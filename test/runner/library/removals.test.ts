@@ -1,5 +1,5 @@
 import { expect, it, vi } from "vitest";
-import { createRemovals } from "../../../src/runner/library/removals.ts";
+import { createRemovals } from "../../../src/runner/library/library.ts";
 
 /** Returns removals from a disk that hangs until `respond` is called. */
 function createHangingDisk() {

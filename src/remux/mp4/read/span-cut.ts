@@ -2,7 +2,7 @@ import type { Sample, SegmentTiming, TrackFormat } from "../../samples.ts";
 import type { TrackOutput } from "../../track-output.ts";
 import type { IndexedSample } from "./indexed-sample.ts";
 import { secondsOf } from "./init.ts";
-import { createVideoJoins } from "../video-joins.ts";
+import { createVideoJoins } from "../joins.ts";
 
 /** More frames than a decoder holds back to sort them. */
 const maxTail = 32;
