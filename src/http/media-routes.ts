@@ -5,6 +5,7 @@ import type { InfoCache } from "../resolvers/info-cache.ts";
 import type { Library } from "../runner/library/library.ts";
 import type { Template } from "../runner/library/template.ts";
 import type { AccessCheck } from "./access/access.ts";
+import type { ChangeInTurn } from "./access/request-limits.ts";
 import { archiveRoutes, createArchiveSender } from "./archives/archive-routes.ts";
 import type { LinkTokens } from "./links/link-tokens.ts";
 import { linkRoutes, newLinkRoutes } from "./links/links.ts";
@@ -21,6 +22,7 @@ interface MediaRoutesDeps extends NewTaskDeps {
   library?: Pick<Library, "remove"> | undefined;
   keys: KeyRing;
   access: AccessCheck;
+  inTurn: ChangeInTurn;
   infoCache: InfoCache;
   /** What names the files of archives. */
   template: Template;

@@ -9,6 +9,7 @@ import { newTask } from "../../src/feed/task-changes.ts";
 import type { Resolver } from "../../src/resolvers/resolver.ts";
 import { createStubResolver } from "../../src/resolvers/stub.ts";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
+import type { TaskStore } from "../../src/stores/store.ts";
 import { pageInfo } from "../page-info.ts";
 import { openEvents } from "./event-client.ts";
 import { addKey } from "./keys.ts";
@@ -17,8 +18,7 @@ import { pageUrl, postBatch, postTask } from "./requests.ts";
 const infoTimeoutMs = 300;
 
 /** Opens the service with keys of eve, who is greedy, and of bob. */
-async function openShared(options: AppOptions) {
-  const store = createMemoryStore();
+async function openShared({ store = createMemoryStore(), ...options }: AppOptions) {
   const keys = await openKeyRing({ keys: store.keys });
   const app = await buildApp({ store, keys, ...options });
   onTestFinished(async () => {
@@ -351,3 +351,32 @@ describe("owners share", () => {
 function countBobs(paths: readonly string[]): number {
   return paths.filter((path) => path.startsWith("/bob")).length;
 }
+
+test("changes of tasks of a key wait while many are in the store, and not for those of another key", async () => {
+  const inner = createMemoryStore();
+  const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+  let [inStore, most] = [0, 0];
+  const store: TaskStore = {
+    ...inner,
+    async update(id, ...change) {
+      const owner = (await inner.get(id))?.owner;
+      inStore += 1;
+      most = Math.max(most, inStore);
+      if (owner === "eve") await gate;
+      inStore -= 1;
+      return inner.update(id, ...change);
+    },
+  };
+  const { app, eve, bob } = await openShared({ store });
+  const add = async (owner: string) => (await store.create(newTask(pageUrl, {}, new Date(), owner))).id;
+  const cancel = (id: string, headers: typeof eve) =>
+    app.inject({ method: "POST", url: `/tasks/${id}/cancel`, headers }).then(({ statusCode }) => statusCode);
+  const ids = await Promise.all(Array.from({ length: 40 }, () => add("eve")));
+  const canceled = ids.map((id) => cancel(id, eve));
+  await vi.waitUntil(() => inStore > 0, 60_000);
+  expect(await cancel(await add("bob"), bob)).toBe(200);
+  expect(inStore).toBe(16);
+  open();
+  expect(new Set(await Promise.all(canceled))).toEqual(new Set([200]));
+  expect(most).toBeLessThanOrEqual(17);
+});

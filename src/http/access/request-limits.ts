@@ -1,9 +1,10 @@
-import type { FastifyInstance, FastifyReply } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type Release, Shares } from "../../async/shares.ts";
 import type { AccessKey } from "../../model/access-key.ts";
 import { ServiceError } from "../../model/errors.ts";
 import { countWindowMs, type KeyStore } from "../../stores/key-store.ts";
-import { onClosed } from "../responses/turns.ts";
+import { onClosed, untilClosed } from "../responses/turns.ts";
+import { sharerOf } from "./ownership.ts";
 
 /**
  * Makes requests of a key fail with ServiceError `too_many_requests` once it has sent as many within a minute as its
@@ -82,4 +83,23 @@ export function shareRequests(
     onClosed(response, release);
     return done();
   });
+}
+
+/** Changes of tasks that an owner has in the store at a time while no other has any. */
+const maxChanges = 16;
+
+/** Runs the change of a task that a request asks for once its owner has a place; rejects if the client has left before. */
+export type ChangeInTurn = <T>(
+  request: Pick<FastifyRequest, "caller">,
+  reply: Pick<FastifyReply, "raw">,
+  change: () => Promise<T>,
+) => Promise<T>;
+
+/**
+ * Lets few changes of tasks be in the store at a time, shared by owners: one may ask for thousands at once, each of a long record, and those of
+ * others, the heartbeats of runs and claims would wait behind them.
+ */
+export function shareChanges(): ChangeInTurn {
+  const shares = new Shares(maxChanges);
+  return (request, reply, change) => shares.run(sharerOf(request.caller), untilClosed(reply), change);
 }

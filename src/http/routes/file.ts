@@ -64,7 +64,7 @@ interface FileRoutesOptions extends SingleTaskRoutesOptions {
 
 export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
   app,
-  { store, files, library, sendFile },
+  { store, files, library, sendFile, inTurn },
 ) => {
   app.get(mediumPath, { schema: mediumSchema }, async (request, reply) =>
     sendFile(request, reply, mediumOf(await requireTask(store, request))),
@@ -73,30 +73,32 @@ export const fileRoutes: FastifyPluginAsyncTypebox<FileRoutesOptions> = async (
     sendFile(request, reply, requireNamed(await requireTask(store, request), request.params.name)),
   );
 
-  app.delete(mediumPath, { onRequest: requireAcceptJson, schema: deleteSchema }, async (request) => {
-    const { id } = request.params;
-    const task = await requireTask(store, request);
-    if (task.state !== "succeeded") throw notSucceededError(task);
-    if (task.file === null) {
-      // As a service that was killed, or a disk that failed, may have left it.
+  app.delete(mediumPath, { onRequest: requireAcceptJson, schema: deleteSchema }, (request, reply) =>
+    inTurn(request, reply, async () => {
+      const { id } = request.params;
+      const task = await requireTask(store, request);
+      if (task.state !== "succeeded") throw notSucceededError(task);
+      if (task.file === null) {
+        // As a service that was killed, or a disk that failed, may have left it.
+        await files.remove(id);
+        return task;
+      }
+      assertIfMatch(request.headers["if-match"], fileTag(task.file));
+      const isInLibrary = request.query.library === "true";
+      if (isInLibrary) await removeFromLibrary(library, task);
+      const change = isInLibrary ? { library: [] satisfies [] } : {};
+      const marked = await markRemoved(store, id, change);
       await files.remove(id);
-      return task;
-    }
-    assertIfMatch(request.headers["if-match"], fileTag(task.file));
-    const isInLibrary = request.query.library === "true";
-    if (isInLibrary) await removeFromLibrary(library, task);
-    const change = isInLibrary ? { library: [] satisfies [] } : {};
-    const marked = await markRemoved(store, id, change);
-    await files.remove(id);
-    if (marked !== undefined) return marked;
-    try {
-      return await store.update(id, { ...change, file: null }, { from: ["succeeded"], hasFile: true });
-    } catch (error) {
-      const current = await requireTask(store, request);
-      if (current.removed_at === null) throw error;
-      return current;
-    }
-  });
+      if (marked !== undefined) return marked;
+      try {
+        return await store.update(id, { ...change, file: null }, { from: ["succeeded"], hasFile: true });
+      } catch (error) {
+        const current = await requireTask(store, request);
+        if (current.removed_at === null) throw error;
+        return current;
+      }
+    }),
+  );
 };
 
 /** Returns the medium of a task. @throws ServiceError as `assertHasFiles` */

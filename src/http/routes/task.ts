@@ -13,6 +13,7 @@ import { requireAcceptJson } from "../responses/accept.ts";
 import { assertIfMatch, ConditionHeaders, etagOf, findMatch } from "../responses/etag.ts";
 import { noContent, redirectTo } from "../responses/empty.ts";
 import { assertVisible, requireTask } from "../access/ownership.ts";
+import type { ChangeInTurn } from "../access/request-limits.ts";
 import { PreferHeaders, type TaskWaits } from "../responses/prefer-wait.ts";
 import { problems } from "../responses/problem.ts";
 import { createTurns, longJson, untilClosed } from "../responses/turns.ts";
@@ -25,8 +26,12 @@ export const TaskParams = Type.Object({ id: Type.String({ description: "the task
 /** How every route of one task may fail. */
 export const taskErrors = ["invalid_request", "not_found", "internal", "unavailable"] as const;
 
-export interface SingleTaskRoutesOptions {
+export interface TaskActionRoutesOptions {
   store: TaskStore;
+  inTurn: ChangeInTurn;
+}
+
+export interface SingleTaskRoutesOptions extends TaskActionRoutesOptions {
   files: FileStore;
   library?: Pick<Library, "remove"> | undefined;
 }
@@ -73,7 +78,7 @@ const deleteSchema = {
 
 export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions & { waits: TaskWaits }> = async (
   app,
-  { store, files, library, waits },
+  { store, files, library, waits, inTurn },
 ) => {
   app.addHook("onRequest", requireAcceptJson);
   const turns = createTurns();
@@ -96,33 +101,35 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions
     return reply.code(304).header("vary", "accept-encoding").send();
   });
 
-  app.delete("/tasks/:id", { schema: deleteSchema }, async (request, reply) => {
-    const { id } = request.params;
-    await assertVisible(store, id, request.caller);
-    let task = await findReadable(store, id);
-    if (task !== "damaged" && task !== undefined)
-      assertIfMatch(request.headers["if-match"], etagOf(JSON.stringify(task)));
-    const isInLibrary = request.query.library === "true";
-    if (isInLibrary && library !== undefined) {
-      await endRuns(store, task);
-      task = await findReadable(store, id);
-    }
-    // The files of a task in another state are removed by the runner.
-    const members = task === "damaged" || task?.kind === undefined ? [] : await store.ownMembers(id);
-    if (isInLibrary) {
-      for (const member of members) await removeFromLibrary(library, await findReadable(store, member));
-      await removeFromLibrary(library, task);
-    }
-    // Only now: if the library refuses, nothing is removed. The files before the record, as a file without a record would stay.
-    for (const marked of chunksOf(members, marksAtATime)) {
-      await Promise.all(marked.map((member) => markRemoved(store, member)));
-    }
-    for (const member of members) await files.remove(member);
-    await markRemoved(store, id);
-    if (task === "damaged" || task?.state === "succeeded") await files.remove(id);
-    await store.delete(id);
-    return reply.code(204).send();
-  });
+  app.delete("/tasks/:id", { schema: deleteSchema }, (request, reply) =>
+    inTurn(request, reply, async () => {
+      const { id } = request.params;
+      await assertVisible(store, id, request.caller);
+      let task = await findReadable(store, id);
+      if (task !== "damaged" && task !== undefined)
+        assertIfMatch(request.headers["if-match"], etagOf(JSON.stringify(task)));
+      const isInLibrary = request.query.library === "true";
+      if (isInLibrary && library !== undefined) {
+        await endRuns(store, task);
+        task = await findReadable(store, id);
+      }
+      // The files of a task in another state are removed by the runner.
+      const members = task === "damaged" || task?.kind === undefined ? [] : await store.ownMembers(id);
+      if (isInLibrary) {
+        for (const member of members) await removeFromLibrary(library, await findReadable(store, member));
+        await removeFromLibrary(library, task);
+      }
+      // Only now: if the library refuses, nothing is removed. The files before the record, as a file without a record would stay.
+      for (const marked of chunksOf(members, marksAtATime)) {
+        await Promise.all(marked.map((member) => markRemoved(store, member)));
+      }
+      for (const member of members) await files.remove(member);
+      await markRemoved(store, id);
+      if (task === "damaged" || task?.state === "succeeded") await files.remove(id);
+      await store.delete(id);
+      return reply.code(204).send();
+    }),
+  );
 
   app.all("/tasks", { schema: { hide: true } }, redirectTo("tasks/"));
 };
@@ -200,27 +207,41 @@ const retrySchema = {
 };
 
 /** Routes that change a task's state; the runner follows through the event feed. */
-export const taskActionRoutes: FastifyPluginAsyncTypebox<{ store: TaskStore }> = async (app, { store }) => {
+export const taskActionRoutes: FastifyPluginAsyncTypebox<TaskActionRoutesOptions> = async (app, { store, inTurn }) => {
   app.addHook("onRequest", requireAcceptJson);
 
-  app.post("/tasks/:id/cancel", { schema: cancelSchema }, async ({ params: { id }, caller }) => {
-    await assertVisible(store, id, caller);
-    return store.update(id, { state: "canceled" });
-  });
+  app.post("/tasks/:id/cancel", { schema: cancelSchema }, (request, reply) =>
+    inTurn(request, reply, async () => {
+      const {
+        params: { id },
+        caller,
+      } = request;
+      await assertVisible(store, id, caller);
+      return store.update(id, { state: "canceled" });
+    }),
+  );
 
-  app.post("/tasks/:id/finish", { schema: finishSchema }, async (request) => {
-    const task = await requireTask(store, request);
-    const { id, state } = task;
-    if (state === "running" && task.finish_requested === true) return task;
-    if (state === "running" && task.progress?.is_live !== true) throw notLiveError(id);
-    return store.update(id, { finish_requested: true }, { from: ["running"] });
-  });
+  app.post("/tasks/:id/finish", { schema: finishSchema }, (request, reply) =>
+    inTurn(request, reply, async () => {
+      const task = await requireTask(store, request);
+      const { id, state } = task;
+      if (state === "running" && task.finish_requested === true) return task;
+      if (state === "running" && task.progress?.is_live !== true) throw notLiveError(id);
+      return store.update(id, { finish_requested: true }, { from: ["running"] });
+    }),
+  );
 
-  app.post("/tasks/:id/retry", { schema: retrySchema }, async ({ params: { id }, caller }) => {
-    await assertVisible(store, id, caller);
-    // A running task may become queued too, but not by a client's request.
-    return store.update(id, retryChange, { from: ["failed", "canceled"] });
-  });
+  app.post("/tasks/:id/retry", { schema: retrySchema }, (request, reply) =>
+    inTurn(request, reply, async () => {
+      const {
+        params: { id },
+        caller,
+      } = request;
+      await assertVisible(store, id, caller);
+      // A running task may become queued too, but not by a client's request.
+      return store.update(id, retryChange, { from: ["failed", "canceled"] });
+    }),
+  );
 };
 
 function notLiveError(id: string): ServiceError {
