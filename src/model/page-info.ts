@@ -16,6 +16,7 @@ const vocabularies = [
   "manifest",
   "feed",
   "m3u",
+  "pls",
   "playlist",
   "media",
   "yt-dlp",

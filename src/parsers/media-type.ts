@@ -1,4 +1,4 @@
-type MediaKind = "video" | "audio" | "hls" | "dash" | "feed" | "image" | "flash" | "page" | "unknown";
+type MediaKind = "video" | "audio" | "hls" | "dash" | "feed" | "pls" | "image" | "flash" | "page" | "unknown";
 
 export interface MediaType {
   kind: MediaKind;
@@ -106,6 +106,7 @@ const table = [
     "application/vnd.apple.mpegurl application/x-mpegurl application/mpegurl audio/mpegurl " +
       "audio/x-mpegurl video/x-mpegurl video/mpegurl vnd.apple/mpegurl",
   ],
+  ["m3u", "hls", "audio/x-mpegurl"],
   ["mpd", "dash", "application/dash+xml video/vnd.mpeg.dash.mpd"],
   ["swf", "flash", "application/x-shockwave-flash application/vnd.adobe.flash.movie"],
   ["jpg", "image", "image/jpeg image/jpg image/pjpeg"],
@@ -120,6 +121,7 @@ const table = [
   ["xhtml", "page", "application/xhtml+xml"],
   ["rss", "feed", "application/rss+xml"],
   ["atom", "feed", "application/atom+xml"],
+  ["pls", "pls", "audio/x-scpls audio/scpls application/pls application/pls+xml"],
 ] as const satisfies readonly Row[];
 
 type Row = readonly [ext: string, MediaKind, mediaTypes: string, start?: RegExp];

@@ -305,6 +305,11 @@ test.each(["", "\n", "<!doctype html><title>Sign in</title>", "#EXT-X-VERSION:3\
   },
 );
 
+test("a list of media (M3U) is refused, also if it is long", () => {
+  const text = `#EXTM3U\n${"\n".repeat(100_000)}#EXTINF:-1,Otter radio\nhttps://radio.example/live\n`;
+  expect(() => readHls(text, url)).toThrow(/it is a list of media \(M3U\) without any tag of HLS/);
+});
+
 test("more than 4 Mi characters are refused", () => {
   expect(() => readHls(`#EXTM3U${" ".repeat(4_194_304)}`, url)).toThrow(/the limit is 4194304/);
 });

@@ -329,6 +329,33 @@ describe("an M3U", () => {
   });
 });
 
+describe("a PLS", () => {
+  const url = "https://radio.example/listen.pls";
+  const body = `[playlist]\r\nNumberOfEntries=3\r\nFile2=/two.mp3\r\nTitle2=Two = two\r\nLength2=90\r\nFile10=ftp://x/4.mp3\r
+file1=https://a.example/live\r\nTITLE1=Otter radio\r\nLength1=-1\r\nTitle3=No file\r\nVersion=2\r\n`;
+  const unknown = { duration: null, thumbnail: null, uploaded_at: null };
+  const entries = [
+    { ...unknown, url: "https://a.example/live", title: "Otter radio" },
+    { ...unknown, url: "https://radio.example/two.mp3", title: "Two = two", duration: 90 },
+  ];
+
+  it.each([
+    ["its type", "audio/x-scpls", "https://radio.example/listen"],
+    ["its name", "application/octet-stream", url],
+    ["its first line", "text/plain", "https://radio.example/listen"],
+  ])("lists its URLs by their numbers, known by %s", async (_what, type, at) => {
+    const info = await read({ type, body }, undefined, at);
+    expect(info).toMatchObject({ media_type: "none", formats: [], entries_count: 2, sources: { entries: "pls" } });
+    expect(info.entries).toEqual(entries);
+  });
+
+  it("is refused by its name if it lists nothing", async () => {
+    const error = read({ type: "audio/x-scpls", body: "[playlist]\nNumberOfEntries=0\n" }, undefined, url);
+    const message = `${url} is a PLS of which no entry can be fetched; its Content-Type is audio/x-scpls`;
+    await expect(error).rejects.toMatchObject({ code: "upstream_invalid", message });
+  });
+});
+
 describe("an ItemList of a page", () => {
   const videos = [1, 2, 3].map((n) => ({
     "@type": "VideoObject",

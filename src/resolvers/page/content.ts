@@ -24,7 +24,7 @@ import type { PageDraft, ReadContext, Reader } from "./reader/reader.ts";
 export type Content =
   | { kind: "page"; draft: PageDraft }
   | { kind: "manifest"; protocol: "m3u8" | "dash"; body: Uint8Array[] }
-  | { kind: "list"; source: "feed" | "m3u"; list: MediaList }
+  | { kind: "list"; source: "feed" | "m3u" | "pls"; list: MediaList }
   | { kind: "media"; metadata: Metadata };
 
 interface ContentContext extends ReadContext {
@@ -66,7 +66,7 @@ function typeByBytes(stated: MediaType, head: Buffer): MediaType {
   const isFile = ({ kind }: Pick<MediaType, "kind">) => kind === "video" || kind === "audio";
   // The URL's extension says more of a file.
   if (isFile(stated) && isFile(sniffed)) return stated;
-  const isKnown = isMediaKind(sniffed.kind) || sniffed.kind === "feed";
+  const isKnown = isMediaKind(sniffed.kind) || sniffed.kind === "feed" || sniffed.kind === "pls";
   return stated.kind === "unknown" || isKnown ? { ...stated, ...sniffed } : stated;
 }
 
@@ -94,14 +94,15 @@ async function readAs(
     if (hasNoManifest(Buffer.concat(manifest))) throw noManifestError(url);
     return { kind: "manifest", protocol: kind === "hls" ? "m3u8" : "dash", body: manifest };
   }
-  if (kind === "feed") {
+  if (kind === "feed" || kind === "pls") {
     const list = await reader.read({ kind, url, start }, await bodies.read(body, signal), context);
     if (list !== null) return { kind: "list", source: kind, list };
   }
   if (kind === "video" || kind === "audio") {
     return { kind: "media", metadata: extractFile(url, kind, type.mime_type, headers) };
   }
-  const found = kind === "feed" ? "a feed of which no entry can be fetched" : "neither a web page nor media";
+  const list = kind === "pls" ? "PLS" : kind === "feed" ? kind : null;
+  const found = list === null ? "neither a web page nor media" : `a ${list} of which no entry can be fetched`;
   const stated = contentType === null ? "it has no Content-Type" : `its Content-Type is ${contentType.slice(0, 100)}`;
   const message = `${url.href.slice(0, 200)} is ${found}; ${stated}`;
   if (kind === "feed" || /[/+]xml$/.test(type.mime_type ?? "")) throw new OtherXmlError("upstream_invalid", message);
@@ -229,6 +230,7 @@ function sniff(head: Uint8Array): SniffedType {
   if (manifest !== null) return { kind: manifest === "m3u8" ? "hls" : "dash", mime_type: null };
   const bytes = Buffer.from(head.subarray(0, sniffBytes)).toString("latin1");
   const text = bytes.replace(/^(?:\xEF\xBB\xBF)?\s+|^\xEF\xBB\xBF/, "");
+  if (/^\[playlist\]\s/i.test(text)) return { kind: "pls", mime_type: null };
   const isHtml = /^<!doctype html/i.test(text);
   if (!isHtml && feedRoots.has(sniffRoot(head) ?? "")) return { kind: "feed", mime_type: null };
   if (/^<(?:!doctype html|html|head|meta|script|title|body|!--|\?xml)/i.test(text)) {

@@ -5,7 +5,7 @@ import type { Metadata } from "./metadata.ts";
 /**
  * The sources of metadata, each with its vocabulary. schema.org has three: the medium that the page is
  * about, a medium that is only a part of the page (`… part`), and the page itself (`… page`). `player`
- * is what players are set up with, `media` a media file at the page's URL, `feed` and `m3u` a list of media.
+ * is what players are set up with, `media` a media file at the page's URL, `feed`, `m3u` and `pls` a list of media.
  */
 const vocabularyOf = {
   "json-ld": "json-ld",
@@ -21,6 +21,7 @@ const vocabularyOf = {
   player: "player",
   feed: "feed",
   m3u: "m3u",
+  pls: "pls",
   media: "media",
 } as const satisfies Record<string, Vocabulary>;
 export type MetadataSource = keyof typeof vocabularyOf;

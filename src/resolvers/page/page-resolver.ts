@@ -34,7 +34,7 @@ const linkShare = 0.9;
  * Creates a resolver that reads what a page states in the public vocabularies: JSON-LD and microdata
  * (schema.org), Open Graph, Twitter Cards, oEmbed, HTML, HLS and DASH; if these name no medium, what its
  * players are set up with, and the page of its embedded player; if it only sends the browser on, what is there. No rule is for a certain site.
- * If the URL is a media file or a manifest, it is described without downloading the medium. A feed, an M3U of several media and
+ * If the URL is a media file or a manifest, it is described without downloading the medium. A feed, an M3U, a PLS and
  * a page that states no medium but an ItemList, or plays several, have `entries`.
  *
  * `resolve` rejects with the client's errors, and with `upstream_invalid` for a response that is neither

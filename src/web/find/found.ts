@@ -173,6 +173,7 @@ const vocabularyNames: Record<Vocabulary, string> = {
   manifest: "the manifest",
   feed: "the feed",
   m3u: "the playlist file",
+  pls: "the playlist file",
   playlist: "the playlist",
   media: "the media file",
   "yt-dlp": "yt-dlp",

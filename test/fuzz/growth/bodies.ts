@@ -159,12 +159,22 @@ const chapterFiles: Record<string, (length: number) => string> = {
   WebVTT: (length) => `WEBVTT\n\n${fill("00:01.000 --> 00:02.000\nc\n\n", length)}`,
 };
 
+const radioLists: Record<string, (length: number) => string> = {
+  entries: (length) =>
+    `[playlist]\n${list((n) => `File${n}=http://a.test/${n}\nTitle${n}=t\nLength${n}=-1\n`, length)}`,
+  "one entry again and again": (length) => `[playlist]\n${fill("File1=http://a.test/1\n", length)}`,
+  blanks: (length) => `[playlist]\n${" ".repeat(length)}`,
+  "blanks in names": (length) => `[playlist]\n${fill(`File1${" ".repeat(900)}\n`, length)}`,
+  values: (length) => `[playlist]\nFile1=http://a.test/${"x".repeat(length)}`,
+};
+
 /** By name: what readers know of responses that are no pages. */
 export const bodies: readonly (readonly [name: string, Grow])[] = [
   ...ofKind("m3u8", playlists),
   ...ofKind("dash", mpds),
   ...ofKind("feed", feeds),
   ...ofKind("m3u", infos),
+  ...ofKind("pls", radioLists),
   ...ofKind("oembed", oembeds),
   ...ofKind("chapters", chapterFiles),
 ];

@@ -36,6 +36,8 @@ const exceptions = new Map([
   [String.raw`^\uFEFF?\s*(?:<`, "what follows may be absent"],
   [String.raw`([^=,]*)(?:=`, "all of it may be absent"],
   [String.raw`^[ \t]*#EXT-X-`, "each line is looked at once"],
+  [String.raw`^[ \t]*#EXTINF:`, "the same"],
+  [String.raw`^[ \t]*(file|title|length)`, "the same"],
   [
     String.raw`^[a-z\d][a-z\d_*/@-]{0,255}=`,
     "the parts are divided by a sign; what is repeated before the end, at most 255 times",

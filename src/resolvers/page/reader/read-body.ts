@@ -10,6 +10,7 @@ import { createDraft } from "../draft.ts";
 import { findPlayerFrames } from "../frames.ts";
 import { readFeed } from "../lists/feed.ts";
 import { readM3u } from "../lists/m3u.ts";
+import { readPls } from "../lists/pls.ts";
 import { PageText } from "../markup/charset.ts";
 import type { Markup } from "../markup/markup.ts";
 import { readMarkup } from "../markup/read-markup.ts";
@@ -35,6 +36,7 @@ const readers: { [K in ReadKind]: (job: ReadJobs[K], body: Uint8Array) => ReadRe
   chapters: (_, body) => readChapters(body),
   feed: ({ url, start }, body) => readFeed(decodeManifest(body), url, start),
   m3u: ({ url, start }, body) => readM3u(decodeManifest(body), url, start),
+  pls: ({ url, start }, body) => readPls(decodeManifest(body), url, start),
 };
 
 /** Leaves out the formats that no record would have: each may repeat a long URL. */

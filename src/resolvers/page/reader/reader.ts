@@ -15,6 +15,7 @@ export interface ReadJobs {
   chapters: { kind: "chapters"; url: URL };
   feed: { kind: "feed"; url: URL; start: number };
   m3u: { kind: "m3u"; url: URL; start: number };
+  pls: { kind: "pls"; url: URL; start: number };
 }
 
 /** What is read of each kind; the formats of a manifest as `bestFormats` sorts and limits them. */
@@ -27,6 +28,7 @@ export interface ReadResults {
   /** `null`: it lists nothing. */
   feed: MediaList | null;
   m3u: MediaList | null;
+  pls: MediaList | null;
 }
 
 export type ReadKind = keyof ReadJobs;

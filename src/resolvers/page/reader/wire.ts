@@ -76,6 +76,7 @@ const names: Readonly<Record<ReadKind, string>> = {
   chapters: "file of chapters",
   feed: "feed",
   m3u: "M3U",
+  pls: "PLS",
 };
 
 function nameOf({ kind, url }: ReadJob): string {
