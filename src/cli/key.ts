@@ -1,7 +1,13 @@
 import { resolve } from "node:path";
 import { isSharedStore, readStoreConfig, type StoreConfig } from "../config/config.ts";
-import { isHelpWanted, parseKeyCommand, usage } from "../keys/arguments.ts";
-import { type KeyCommand, type KeyResult, runKeyCommand } from "../keys/commands.ts";
+import {
+  isHelpWanted,
+  type KeyCommand,
+  type KeyResult,
+  parseKeyCommand,
+  runKeyCommand,
+  usage,
+} from "../keys/commands.ts";
 import { sendKeyCommand } from "../keys/key-socket.ts";
 import { openStore } from "../stores/registry.ts";
 import { messageOf } from "../model/errors.ts";

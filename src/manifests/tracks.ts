@@ -1,6 +1,6 @@
 import type { SubtitleRole } from "../model/entry.ts";
-import { type TrackRole, trackRoles, type AudioRole } from "../model/track-roles.ts";
-import type { Codecs } from "./codecs.ts";
+import { type TrackRole, trackRoles, type AudioRole } from "../model/page-info.ts";
+import type { Codecs } from "./attributes.ts";
 import { purposeKey } from "../model/format-ranking.ts";
 import type { ManifestFormat } from "./manifest.ts";
 

@@ -1,5 +1,4 @@
-import type { Format, PageInfo } from "./page-info.ts";
-import type { TrackRole } from "./track-roles.ts";
+import type { Format, PageInfo, TrackRole } from "./page-info.ts";
 
 /** Whether it has, or may have, video: `"none"` says that there is no such stream; `null`, unknown, does not. */
 export const hasVideo = ({ vcodec }: Pick<Format, "vcodec">): boolean => vcodec !== "none";

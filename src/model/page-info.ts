@@ -1,8 +1,28 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { Chapter, Entry, maxEntries, Subtitle } from "./entry.ts";
-import { audioRoles, trackRoles } from "./track-roles.ts";
-import { nullableNumber, nullableCount, nullable, oneOf, nullableText, time, optionalText } from "./schema.ts";
+import { nullable, nullableCount, nullableNumber, nullableText, oneOf, optionalText, time } from "./schema.ts";
+
+/** What a track is for (ISO/IEC 23009-1 §5.8.5.5); the others choose nothing. */
+export const trackRoles = [
+  "main",
+  "alternate",
+  "supplementary",
+  "dub",
+  "commentary",
+  "description",
+  "sign",
+  "caption",
+  "enhanced-audio-intelligibility",
+  "emergency",
+  "easyreader",
+  "karaoke",
+] as const;
+export type TrackRole = (typeof trackRoles)[number];
+
+/** What separate audio is to listeners. */
+const audioRoles = ["original", "dub", "description", "commentary"] as const;
+export type AudioRole = (typeof audioRoles)[number];
 
 /** Vocabularies that a field's value can come from. */
 const vocabularies = [

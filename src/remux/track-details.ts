@@ -1,4 +1,4 @@
-import type { AudioRole } from "../model/track-roles.ts";
+import type { AudioRole } from "../model/page-info.ts";
 import { nameCodec } from "./codec-name.ts";
 import { opusRate, opusSamples } from "./codecs/opus.ts";
 import { roleData } from "./mp4/boxes.ts";

@@ -8,7 +8,7 @@ import { traceIdOf } from "../model/trace-context.ts";
 import { PlaylistFound } from "./choice/entries.ts";
 import { growCollection, type GrowCollectionDeps, GrowthPaused } from "./grow-collection.ts";
 import { decideRetry, type RetryRules } from "./retry-decision.ts";
-import type { PartialDownloads } from "./partial-downloads.ts";
+import type { PartialDownloads } from "./storage-limit.ts";
 import { Interruption, type TaskLease } from "./task-lease.ts";
 import { removeUnneededFiles } from "./file-cleanup.ts";
 import { produceFile, type ProduceFileDeps } from "./produce-file.ts";

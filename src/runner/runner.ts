@@ -6,8 +6,7 @@ import { deleteExpired } from "./retention.ts";
 import { type RunDeps, runTask } from "./run.ts";
 import { isActive } from "../model/task.ts";
 import { createRunningTasks, type RunLimits, type RunningTasks } from "./running-tasks.ts";
-import { PartialDownloads } from "./partial-downloads.ts";
-import { createStorageLimit } from "./storage-limit.ts";
+import { createStorageLimit, PartialDownloads } from "./storage-limit.ts";
 import { createKeyedMutex } from "../async/keyed-mutex.ts";
 
 export interface RunnerOptions

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isHelpWanted, parseKeyCommand } from "../../src/keys/arguments.ts";
+import { isHelpWanted, parseKeyCommand } from "../../src/keys/commands.ts";
 
 test.each([
   ["add anna", { command: "add", name: "anna", admin: false, limits: {} }],

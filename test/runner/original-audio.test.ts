@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { PageInfo } from "../../src/model/page-info.ts";
-import type { AudioRole } from "../../src/model/track-roles.ts";
+import type { AudioRole, PageInfo } from "../../src/model/page-info.ts";
 import { chooseAudio } from "../../src/runner/choice/choose-audio.ts";
 import { chooseFormat } from "../../src/resolvers/choose-format.ts";
 import { jsonLd, resolvePage } from "../resolvers/page/saved-client.ts";

@@ -1,6 +1,6 @@
 import { isWebm } from "../../model/format-ranking.ts";
 import type { Format } from "../../model/page-info.ts";
-import { codecFamily } from "../codecs.ts";
+import { codecFamily } from "../attributes.ts";
 import type { DashRepresentation } from "./representations.ts";
 
 /** A Representation and the format that it would be alone, without `format_id`. */

@@ -2,7 +2,7 @@ import type { Subtitle } from "../../model/entry.ts";
 import type { Format } from "../../model/page-info.ts";
 import { parsePixels } from "../../parsers/quantities.ts";
 import { extensionOfMediaType } from "../../parsers/media-type.ts";
-import { framesPerSecond, kilobits } from "../attributes.ts";
+import { codecFamily, framesPerSecond, kilobits } from "../attributes.ts";
 import {
   dashRoles,
   dashSubtitleRole,
@@ -13,7 +13,6 @@ import {
   unknownProperty,
   addNames,
 } from "../tracks.ts";
-import { codecFamily } from "../codecs.ts";
 import { type DashRepresentation, textExtensions, representationsOf } from "./representations.ts";
 import { type Candidate, comparePeriods, type Joined } from "./counterparts.ts";
 import { timePeriods } from "./periods.ts";

@@ -1,8 +1,7 @@
 import { tryParseUrl } from "../../parsers/url.ts";
 import { bareMediaType } from "../../parsers/media-type.ts";
 import { parseLine } from "../../parsers/text.ts";
-import { languageTag } from "../attributes.ts";
-import { type Codecs, splitCodecs } from "../codecs.ts";
+import { type Codecs, languageTag, splitCodecs } from "../attributes.ts";
 import { type Descriptor, type TrackKind, trackKind } from "../tracks.ts";
 import type { MpdElement } from "./xml.ts";
 

@@ -1,6 +1,5 @@
 import { parsePixels } from "../../parsers/quantities.ts";
-import { framesPerSecond, kilobits } from "../attributes.ts";
-import type { Codecs } from "../codecs.ts";
+import { type Codecs, framesPerSecond, kilobits } from "../attributes.ts";
 import type { Format } from "../../model/page-info.ts";
 import { createFormatIds, type ManifestFormat, maxFormats } from "../manifest.ts";
 import { preferences, type TrackStatement } from "../tracks.ts";

@@ -1,4 +1,4 @@
-import type { TrackRole } from "../../model/track-roles.ts";
+import type { TrackRole } from "../../model/page-info.ts";
 import { parseLine } from "../../parsers/text.ts";
 import { languageTag } from "../attributes.ts";
 import { hlsRoles, isYes, preferences, addNames } from "../tracks.ts";

@@ -1,6 +1,6 @@
 import { tryParseUrl } from "../../parsers/url.ts";
 import { parseLine } from "../../parsers/text.ts";
-import { splitCodecs } from "../codecs.ts";
+import { splitCodecs } from "../attributes.ts";
 import {
   type Attributes,
   checkPlaylist,

@@ -11,7 +11,7 @@ import {
   textIn,
   unsignedIn,
 } from "./elements.ts";
-import type { AudioRole } from "../../model/track-roles.ts";
+import type { AudioRole } from "../../model/page-info.ts";
 import type { NumberSource } from "../mp4/read/number-source.ts";
 import { iso639ToBcp47 } from "../language.ts";
 import type { TrackKind } from "../samples.ts";

@@ -1,4 +1,4 @@
-import { splitCodecs } from "../../manifests/codecs.ts";
+import { splitCodecs } from "../../manifests/attributes.ts";
 import type { DownloadFormat, Format, Vocabulary } from "../../model/page-info.ts";
 import { refererOf } from "../../net/http/site-headers.ts";
 import { type MediaType, mediaTypeOf } from "../../parsers/media-type.ts";

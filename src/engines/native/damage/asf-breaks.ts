@@ -1,6 +1,6 @@
 import type { FileWindow } from "../../../remux/open-file.ts";
 import { readAsfPackets } from "../inspect/whole-file.ts";
-import { Tally } from "./tally.ts";
+import { Tally } from "./sample-check.ts";
 
 /** A file with this many right packets has been understood. */
 const understoodPackets = 8;

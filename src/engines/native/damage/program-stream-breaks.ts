@@ -1,6 +1,6 @@
 import type { FileWindow } from "../../../remux/open-file.ts";
 import { countChunkBreaks } from "./chunk-breaks.ts";
-import { Tally } from "./tally.ts";
+import { Tally } from "./sample-check.ts";
 
 const packId = 0xba;
 const endId = 0xb9;

@@ -1,7 +1,21 @@
 import type { ByteSpan, TrackKind } from "../../../remux/samples.ts";
 import type { SamplePlaces } from "../../../remux/mp4/read/sample-tables.ts";
 import { isZeroBlock, maxObuHeaderBytes, readObuHeader, zeroBlockBytes } from "./holes.ts";
-import { Tally } from "./tally.ts";
+
+/** Counts items that are right, those that are damaged, and the places at which damaged ones follow each other. */
+export class Tally {
+  right = 0;
+  damaged = 0;
+  places = 0;
+  #isInDamage = false;
+
+  count(isRight: boolean): void {
+    if (isRight) this.right += 1;
+    else this.damaged += 1;
+    if (!isRight && !this.#isInDamage) this.places += 1;
+    this.#isInDamage = !isRight;
+  }
+}
 
 /** Samples of a codec that compresses. */
 export interface CodedSamples extends Omit<SamplePlaces, "entry"> {

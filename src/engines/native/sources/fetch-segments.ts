@@ -13,7 +13,7 @@ import { isCutOff } from "../parts/extent.ts";
 import { hasOtherMedia, InitCheck } from "./content-check.ts";
 import { isText, isWholeSegment } from "../parts/media-check.ts";
 import type { FetchedPart, Part } from "../parts/stored-part.ts";
-import { Mirrors } from "./mirrors.ts";
+import { Mirrors } from "./locate-format.ts";
 import type { SegmentSource } from "./plan.ts";
 
 /** An init section or segment in a file. */

@@ -3,7 +3,7 @@ import { isUpstreamError } from "../../../model/errors.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
 import { fetchSegments, type FetchSegmentsOptions } from "./fetch-segments.ts";
 import type { PartStore } from "../parts/part-store.ts";
-import { Mirrors } from "./mirrors.ts";
+import { Mirrors } from "./locate-format.ts";
 import type { FetchedPart, FetchOptions, Part } from "../parts/stored-part.ts";
 import {
   headBytes,
