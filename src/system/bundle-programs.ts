@@ -92,15 +92,19 @@ async function bundle(src: string, outdir: string): Promise<void> {
     // For debuggers, and for stack traces with --enable-source-maps.
     sourcemap: true,
     sourcesContent: false,
-    charset: "utf8",
     tsconfigRaw: {},
     logLevel: "silent",
   });
-  for (const { path, contents } of outputFiles) {
+  for (const { path, text } of outputFiles) {
     await mkdir(dirname(path), { recursive: true });
     // Otherwise a power failure could leave an empty program, which starts nothing.
-    await writeFile(path, contents, { flush: true });
+    await writeFile(path, path.endsWith(".mjs") ? escapeNonAscii(text) : text, { flush: true });
   }
+}
+
+/** V8 keeps a program in one byte for each character if all are ASCII, else in two. esbuild leaves others in regular expressions. */
+function escapeNonAscii(program: string): string {
+  return program.replaceAll(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 /** Another process may be writing a new one. */

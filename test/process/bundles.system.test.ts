@@ -1,5 +1,5 @@
 import { execFile, spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readdirSync, symlinkSync, utimesSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { makeFolder } from "../folder.ts";
@@ -44,6 +44,9 @@ it("runs its programs from one file each once a start has written them, and from
   await expect.poll(listBundles).toEqual([expect.stringMatching(/^[0-9a-f]{16}$/)]);
   await first.end("SIGTERM");
   expect(await loadedByWorker(src)).toBe("worker.mjs");
+  const [folder = ""] = listBundles();
+  // V8 needs two bytes for each character otherwise.
+  expect(readFileSync(join(bundles, folder, "main.mjs"), "utf8")).toMatch(/^[\0-\x7f]+$/);
   const second = await startService({ DATA_DIR: join(root, "data") }, command);
   // A package's own file.
   expect((await fetch(`${second.url}/docs/static/swagger-ui.css`)).status).toBe(200);
