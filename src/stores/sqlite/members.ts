@@ -15,9 +15,9 @@ import {
   growthAfterRetry,
   maxPlaces,
   newMembers,
-  membersAtOnce,
   isRetried,
   retryChange,
+  stepBytes,
   type StateChange,
 } from "../member-rules.ts";
 import type { Grown, Growing } from "../store-types.ts";
@@ -32,13 +32,11 @@ interface MemberDeps {
 
 /** Creates the changes of collections and members. Each returns the events of what it has changed. */
 export function createMembers(tables: Tables, { collect, followAll }: Followers, { damage, now }: MemberDeps) {
-  function growRow(row: TaskRow, before: Task, step: GrowthStep): TaskWrite {
-    const written = growDocument(row, before, step, now());
-    tables.write(row, written, step.growth === null ? never : undefined);
-    return written;
-  }
+  const growRow = (row: TaskRow, before: Task, step: GrowthStep) =>
+    writeGrowth(tables, row, growDocument(row, before, step, now()), step.growth);
 
   return {
+    /** Also adds fewer if the records of the members are long: a further call adds more. */
     grow(id: string, growing: Growing): { result: Grown; events: TaskEvent[] } {
       const row = tables.require(id);
       const before = parseHeld(row, growing.lease);
@@ -47,14 +45,15 @@ export function createMembers(tables: Tables, { collect, followAll }: Followers,
       const changes = new ChangesByCollection();
       const events: TaskEvent[] = [];
       let free = tables.tasks.freeInQueue(row.owner);
-      let added = 0;
+      let [added, bytes] = [0, 0];
       for (const { index, task } of members) {
         const found = isReusing ? tables.findReusable(task, maxPlaces) : undefined;
-        if (found === undefined && free <= 0) break;
+        if (bytes >= stepBytes || (found === undefined && free <= 0)) break;
         const document = JSON.stringify(task);
         const seq = found?.seq ?? tables.insert(task, document);
         if (found === undefined) events.push(changeEvent(task, document));
         if (found === undefined) free -= 1;
+        bytes += found?.document.length ?? 0;
         tables.addPlace(row.seq, index, seq);
         changes.add(row.seq, { before: undefined, after: found?.state ?? task.state }, 1);
         added += 1;
@@ -67,7 +66,7 @@ export function createMembers(tables: Tables, { collect, followAll }: Followers,
     retry(id: string, lease: string): { result: Grown; events: TaskEvent[] } {
       const row = tables.require(id);
       const before = parseHeld(row, lease);
-      const ended = tables.ended(row.seq, before.growth?.retried ?? 0, membersAtOnce);
+      const ended = tables.ended(row.seq, before.growth?.retried ?? 0);
       const changes = new ChangesByCollection();
       const events: TaskEvent[] = [];
       let last: number | undefined;
@@ -92,6 +91,11 @@ export function createMembers(tables: Tables, { collect, followAll }: Followers,
   };
 }
 
+function writeGrowth(tables: Tables, row: TaskRow, written: TaskWrite, growth: GrowthStep["growth"]): TaskWrite {
+  tables.write(row, written, growth === null ? never : undefined);
+  return written;
+}
+
 export type MemberEnds = ReturnType<typeof createMemberEnds>;
 
 interface EndedMembers {
@@ -109,7 +113,7 @@ export function createMemberEnds(
   function cancelMembers(collection: number, after: number): EndedMembers {
     const changes = new ChangesByCollection();
     const events: TaskEvent[] = [];
-    const places = tables.endings.cancelable(collection, after);
+    const { places, last } = tables.endings.cancelable(collection, after);
     for (const { seq } of places) {
       const member = tables.find(seq);
       // One that comes again is canceled already.
@@ -120,13 +124,13 @@ export function createMemberEnds(
       tables.write(member, written, never);
       events.push(written.event);
     }
-    return { last: lastOf(places), events: [...events, ...followAll(changes)] };
+    return { last, events: [...events, ...followAll(changes)] };
   }
 
   /** Removes members that the collection alone has; the others leave it. */
   function removeMembers(collection: number, after: number): EndedMembers {
     const events: TaskEvent[] = [];
-    const places = tables.endings.membersAfter(collection, after);
+    const { places, last } = tables.endings.membersAfter(collection, after);
     for (const place of places) {
       if (place.isOwn === 0) tables.removePlace(collection, place);
       const member = place.isOwn === 0 ? undefined : tables.find(place.seq);
@@ -136,7 +140,7 @@ export function createMemberEnds(
       tables.tasks.remove(member);
       events.push(deletedEvent(member.id, member.owner));
     }
-    return { last: lastOf(places), events };
+    return { last, events };
   }
 
   function endMembers(collection: number, after: number): EndedMembers {
@@ -169,11 +173,6 @@ export function createMemberEnds(
       return { result: { isWhole: last === undefined }, events };
     },
   };
-}
-
-/** Returns the place of the last of the members that were read at once; undefined: there are none after it. */
-function lastOf(places: readonly { place: number }[]): number | undefined {
-  return places.length < membersAtOnce ? undefined : places.at(-1)?.place;
 }
 
 export type Followers = ReturnType<typeof createFollowers>;

@@ -46,6 +46,8 @@ const tasksOfOwner = states
 
 const memberRows = "FROM members CROSS JOIN tasks ON tasks.seq = task WHERE collection = ?1";
 
+const recordBytes = "octet_length(document) AS bytes";
+
 /** Another collection than ?1 has the task. */
 const isElsewhere = (condition: string) => `EXISTS (
   SELECT 1 FROM members AS other ${condition} WHERE other.task = tasks.seq AND other.collection <> ?1)`;
@@ -92,14 +94,14 @@ export const statements = {
   removePlacesOfTask: "DELETE FROM members WHERE task = ?",
   removePlace: "DELETE FROM members WHERE collection = ? AND place = ?",
   countOutPlace: "UPDATE tasks SET memberships = memberships - 1 WHERE seq = ?",
-  cancelableMembers: `SELECT place, tasks.seq ${memberRows} AND place > ?2 AND listed = 0
+  cancelableMembers: `SELECT place, tasks.seq, ${recordBytes} ${memberRows} AND place > ?2 AND listed = 0
     AND state IN ('queued', 'running') AND (memberships = 1 OR NOT ${isElsewhere(`CROSS JOIN tasks AS collection
       ON collection.seq = other.collection AND collection.state IN ('queued', 'running')`)}) ORDER BY place LIMIT ?3`,
-  membersAfter: `SELECT place, tasks.seq, listed = 0 AND (memberships = 1 OR NOT ${isElsewhere("")}) AS isOwn
-    ${memberRows} AND place > ?2 ORDER BY place LIMIT ?3`,
+  membersAfter: `SELECT place, tasks.seq, listed = 0 AND (memberships = 1 OR NOT ${isElsewhere("")}) AS isOwn,
+    ${recordBytes} ${memberRows} AND place > ?2 ORDER BY place LIMIT ?3`,
   ownMembersWithFiles: `SELECT tasks.id ${memberRows} AND listed = 0 AND bytes > 0
     AND (memberships = 1 OR NOT ${isElsewhere("")}) ORDER BY place`,
-  endedMembers: `SELECT place AS "index", task ${memberRows} AND place > ?2 AND state IN ('failed', 'canceled')
+  endedMembers: `SELECT place AS "index", task, ${recordBytes} ${memberRows} AND place > ?2 AND state IN ('failed', 'canceled')
     ORDER BY place LIMIT ?3`,
   endingCollections: "SELECT collection FROM ending_collections",
   endedUpTo: "SELECT place FROM ending_collections WHERE collection = ?",

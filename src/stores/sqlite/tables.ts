@@ -1,7 +1,7 @@
 import type { Task } from "../../model/task.ts";
 import { tryParseTask } from "../documents.ts";
 import type { NewMessage } from "../outbox.ts";
-import { membersAtOnce } from "../member-rules.ts";
+import { firstOfStep, membersAtOnce } from "../member-rules.ts";
 import { assertStoredBytes, earlierDocument, taskNotFoundError } from "../rules.ts";
 import { type Idempotency, idempotencyTtlMs } from "../store-types.ts";
 import { newColumns, type TaskWrite } from "../task-writes.ts";
@@ -14,6 +14,12 @@ import { findTask, type TaskRow, type TaskTable } from "./task-table.ts";
 interface Place {
   place: number;
   seq: number;
+}
+
+/** The next members that one step takes, up to the place `last`; undefined: there are no more after them. */
+interface NextPlaces<T extends Place> {
+  places: T[];
+  last: number | undefined;
 }
 
 interface TablesDeps {
@@ -76,9 +82,9 @@ export function createTables({ sql, tasks, owners, outbox }: TablesDeps) {
       sql.countOutPlace.run(seq);
     },
     endings: createEndings(sql),
-    /** Returns failed and canceled members after this index. */
-    ended: (collection: number, after: number, limit: number) =>
-      sql.endedMembers.all(collection, after, limit) as { index: number; task: number }[],
+    /** Returns the next failed and canceled members after this index, as many as one step takes. */
+    ended: (collection: number, after: number) =>
+      firstOfStep(sql.endedMembers.all(collection, after, membersAtOnce) as unknown as EndedMember[]).first,
   };
 }
 
@@ -90,10 +96,10 @@ function createEndings(sql: Statements) {
      * running; one that comes again is returned again.
      */
     cancelable: (collection: number, after: number) =>
-      sql.cancelableMembers.all(collection, after, membersAtOnce) as unknown as Place[],
+      nextPlaces<Place>(sql.cancelableMembers.all(collection, after, membersAtOnce)),
     /** Returns the next members; own are those that a collection has made and that are in no other one. */
     membersAfter: (collection: number, after: number) =>
-      sql.membersAfter.all(collection, after, membersAtOnce) as unknown as (Place & { isOwn: 0 | 1 })[],
+      nextPlaces<Place & { isOwn: 0 | 1 }>(sql.membersAfter.all(collection, after, membersAtOnce)),
     /** Returns collections that are canceled or deleted while not all of their members are. */
     all: () => (sql.endingCollections.all() as { collection: number }[]).map(({ collection }) => collection),
     /** Returns the place up to which the members of such a collection have ended. */
@@ -104,6 +110,19 @@ function createEndings(sql: Statements) {
       else sql.keepEnding.run(collection, place);
     },
   };
+}
+
+interface EndedMember {
+  index: number;
+  task: number;
+  bytes: number;
+}
+
+/** @param rows Of the members that come next, `membersAtOnce` at most. */
+function nextPlaces<T extends Place>(rows: unknown[]): NextPlaces<T> {
+  const { first: places, isCut } = firstOfStep(rows as (T & { bytes: number })[]);
+  const isLast = rows.length < membersAtOnce && !isCut;
+  return { places, last: isLast ? undefined : places.at(-1)?.place };
 }
 
 /** Returns the `seq` of each task, of one that comes again only once. */

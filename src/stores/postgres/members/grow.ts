@@ -29,7 +29,7 @@ import {
   type RowChange,
   writeChanges,
 } from "./member-rows.ts";
-import { lockReusable, type Reusable } from "./reuse.ts";
+import { inTurns, lockReusable, type Reusable } from "./reuse.ts";
 
 interface GrowDeps extends MemberDeps {
   maxQueued: number;
@@ -84,10 +84,11 @@ export async function retryAndCommit(
           0,
           ended.findIndex((each) => each.row === refused),
         );
-  const retried = members.slice(0, free).flatMap((member): RowChange[] => {
+  const retried: (RowChange & { written: TaskWrite })[] = [];
+  for await (const member of inTurns(members.slice(0, free))) {
     const written = damage.unlessDamaged(member, () => updateDocument(member, retryChange, {}, now()));
-    return written === undefined ? [] : [{ row: member, written, held: { job: randomUUID(), lease: null } }];
-  });
+    if (written !== undefined) retried.push({ row: member, written, held: { job: randomUUID(), lease: null } });
+  }
   const queued = retried.map(({ row: member, held }) => ({ ...member, ...held }));
   await jobs.add(sql, queued);
   const changes = await readChanges(sql, queued, "queued");
