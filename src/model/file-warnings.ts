@@ -27,7 +27,7 @@ export const fileWarnings = {
   track_missing:
     "the format or its media list video or audio that is not in the file, or all separate audio that the page lists for a silent video is DRM protected",
   format_left:
-    "the server does not have the format that was chosen first (status 401, 403, 404 or 410), so that the file is of the next one",
+    "the server does not have the format that was chosen first (status 401, 403, 404 or 410), so that the file is of the next one; or the page has taller video in a manifest that could not be read",
   too_high: "the video is taller than `max_height`, and its height was not known before the download",
   stream_lost:
     "the recording stopped before the live stream had ended: its playlist could no longer be read or recorded, or listed nothing new",

@@ -65,6 +65,20 @@ const Embed = Type.Object(
 );
 type Embed = Static<typeof Embed>;
 
+/** What a page or yt-dlp names, and the record lacks. */
+const InfoWarning = Type.Object(
+  {
+    code: oneOf(
+      ["formats_missing"],
+      "`formats_missing`: a manifest cannot be read, so that its formats are not listed",
+    ),
+    message: Type.String({ description: "which, and why" }),
+    height: nullableCount("pixels of the tallest of these formats"),
+  },
+  { title: "InfoWarning" },
+);
+export type InfoWarning = Static<typeof InfoWarning>;
+
 /** One way to download the media; the field names are yt-dlp's. */
 export const Format = Type.Object(
   {
@@ -192,6 +206,12 @@ export const PageInfo = Type.Object(
     truncated: Type.Optional(
       Type.Record(Type.String(), Type.Integer({ minimum: 1 }), {
         description: "member → how many items, of a text characters, were left out, as the record was too long",
+      }),
+    ),
+    warnings: Type.Optional(
+      Type.Array(InfoWarning, {
+        maxItems: 8,
+        description: "what could not be read; absent: nothing is known to be missing",
       }),
     ),
     resolver: Type.String({ description: "name of the resolver that read the page" }),

@@ -187,6 +187,7 @@ function fill(first: PageInfo, second: PageInfo): PageInfo {
   if (added.size === 0) return first;
   const pick = <T>(from: Readonly<Record<string, T>>): Record<string, T> =>
     Object.fromEntries(Object.entries(from).filter(([field]) => added.has(field)));
+  const warnings = [...(first.warnings ?? []), ...(second.warnings ?? [])];
   const { extractor = first.extractor, extractor_version = first.extractor_version } = second;
   return {
     ...first,
@@ -194,6 +195,7 @@ function fill(first: PageInfo, second: PageInfo): PageInfo {
     media_type: first.media_type === "none" ? second.media_type : first.media_type,
     sources: { ...first.sources, ...pick(second.sources) },
     resolver: hasMedia(second) ? second.resolver : first.resolver,
+    ...(warnings.length > 0 && { warnings: warnings.slice(0, 8) }),
     ...(extractor !== undefined && { extractor }),
     ...(extractor_version !== undefined && { extractor_version }),
   };

@@ -105,6 +105,7 @@ function assertMedia({
   sources,
   entries = [],
   extractor,
+  warnings: [unread] = [],
   ...list
 }: PageInfo): void {
   if (formats.length > 0) return;
@@ -126,9 +127,11 @@ function assertMedia({
   const other = webpage_url === url ? null : URL.parse(webpage_url);
   const read = other === null ? "" : ` (the page is ${urlForMessage(other)})`;
   const how =
-    extractor === undefined
-      ? ": neither the page nor its manifests list one that can be read, and yt-dlp found none or is not in use"
-      : "";
+    unread !== undefined
+      ? `: ${unread.message}`
+      : extractor === undefined
+        ? ": neither the page nor its manifests list one that can be read, and yt-dlp found none or is not in use"
+        : "";
   throw new ServiceError("no_media", `there is no format to download on ${page}${read}${how}`);
 }
 

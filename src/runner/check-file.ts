@@ -6,7 +6,7 @@ import type { SkipSegment } from "../resolvers/sponsor-block.ts";
 
 /**
  * Returns the engine's warnings of a file, and those that follow from the task and its page: the file lasts much less than
- * its page says, as previews and files that were cut before they were published do; it is higher than the task allows; it got no cover.
+ * its page says, as previews and files that were cut before they were published do; it is higher than the task allows, or lower than a format of which the manifest cannot be read; it got no cover.
  *
  * @param segments Of the video, which the task skips or marks.
  */
@@ -21,6 +21,7 @@ export function checkFile(
     ...download.warnings,
     ...(isCut ? [] : checkDuration(download, page)),
     ...checkMaxHeight(download.height, options),
+    ...checkMissing(download.height, page, options),
     ...checkCover(download, page, options),
   ];
 }
@@ -48,6 +49,17 @@ function checkMaxHeight(height: number | null, { format_id, max_height }: TaskOp
   if (height === null || height <= max_height) return [];
   const message = `the video is ${height} pixels high, max_height is ${max_height}`;
   return [{ code: "too_high", message }];
+}
+
+/** Says which taller formats are not listed; nothing if a format was asked for, or only audio. */
+function checkMissing(height: number | null, { warnings = [] }: PageInfo, options: TaskOptions): FileWarning[] {
+  if (height === null || options.format_id !== undefined || options.audio_only === true) return [];
+  const most = options.max_height ?? Infinity;
+  const taller = warnings.filter((warning) => height < Math.min(warning.height ?? 0, most));
+  return taller.map(({ message }) => ({
+    code: "format_left",
+    message: `the video is ${height} pixels high: ${message}`,
+  }));
 }
 
 /** Without `embed`, a cover is an extra that nobody asked for. */

@@ -80,9 +80,11 @@ describe("manifests that a page names", () => {
     expect(JSON.stringify(info).length).toBeLessThan(3_000_000);
   });
 
-  it("are left out if they are something else", async () => {
+  it("are left out if they are something else, with a warning", async () => {
     const info = await resolvePage(withHls, { [hls]: { body: "<h1>Sorry</h1>" } });
     expect(info).toMatchObject({ title: "Otters", formats: [] });
+    const message = expect.stringMatching(/cannot read the manifest at .*: an HLS playlist must begin with #EXTM3U/);
+    expect(info.warnings).toEqual([{ code: "formats_missing", message, height: null }]);
     expect(info.sources).not.toHaveProperty("formats");
   });
 

@@ -207,6 +207,34 @@ describe("the formats of the yt-dlp resolver", () => {
     expect(ids(await read({ [mpdUrl]: { body: "<html>" } }))).toEqual(["18"]);
   });
 
+  it("are said to be missing if their manifest cannot be read, or is the fourth", async () => {
+    const gone = new ServiceError("upstream_status", "GET failed with status 404");
+    const tall = [dashDict("1", { height: 720 }), dashDict("2", { height: 1080 })];
+    const { warnings } = await readRecorded(videoDict({ formats: [fileDict(), ...tall] }), {}, { [mpdUrl]: gone });
+    const why = `as the MPD ${mpdUrl} cannot be read: GET failed with status 404`;
+    const message = `2 formats, up to 1080 pixels tall, are not listed, ${why}`;
+    expect(warnings).toEqual([{ code: "formats_missing", message, height: 1080 }]);
+
+    const urls = ["a", "b", "c", "d"].map((name) => `https://cdn.example.com/${name}.mpd`);
+    const formats = urls.map((url) => dashDict("v", { url, manifest_url: url }));
+    const responses = Object.fromEntries(urls.map((url) => [url, { body: mpd }]));
+    const fourth = await readRecorded(videoDict({ formats }), {}, responses);
+    expect(fourth.warnings).toEqual([
+      expect.objectContaining({
+        message: expect.stringMatching(/1 format is .*a\.mpd .*: at most 3 MPDs/),
+        height: null,
+      }),
+    ]);
+    const read = await readRecorded(videoDict({ formats: formats.slice(1) }), {}, responses);
+    expect(read).not.toHaveProperty("warnings");
+  });
+
+  it("that a download lacks all fail with why their manifest cannot be read", async () => {
+    const gone = new ServiceError("upstream_unreachable", "gone", { retryable: true });
+    const info = readRecorded(videoDict({ formats: [dashDict("v")] }), { forDownload: true }, { [mpdUrl]: gone });
+    await expect(info).rejects.toBe(gone);
+  });
+
   it("stop waiting for a manifest when the call is aborted", async () => {
     const abort = new AbortController();
     const reason = new Error("changed my mind");

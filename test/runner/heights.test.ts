@@ -25,6 +25,26 @@ it.each([
 });
 
 it.each([
+  [{}, ["format_left"]],
+  [{ max_height: 90 }, []],
+  [{ max_height: 120 }, ["format_left"]],
+  [{ format_id: "a" }, []],
+  [{ audio_only: true }, []],
+])("a file has a warning if it is lower than what a manifest lists that cannot be read: %o", async (options, codes) => {
+  const warning = { code: "formats_missing", message: "2 formats are not listed", height: 1080 } as const;
+  const resolver = createTestResolver(async (url) =>
+    pageOf(url, { formats: [formatOf("a", { url: url.href, height: 90 })], warnings: [warning] }),
+  );
+  const downloads = async (job: Parameters<typeof writeMedium>[0]) => ({ ...(await writeMedium(job)), height: 90 });
+  const { runner, add, until } = createRunnerHarness({ resolver, downloads });
+  runner.start();
+  const { id } = await add(undefined, options);
+  const { file, info } = await until(id, "succeeded");
+  expect(file?.warnings?.map(({ code }) => code)).toEqual(codes);
+  expect(info).toMatchObject({ warnings: [warning] });
+});
+
+it.each([
   [{ max_height: 54 }, ["too_high"]],
   [{ max_height: 90 }, []],
   [{ max_height: 54, format_id: "a" }, []],

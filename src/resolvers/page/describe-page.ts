@@ -154,6 +154,7 @@ function addPlayer(page: Description, player: Description): Description {
   return {
     ...page,
     formats: player.formats,
+    ...(player.warnings && { warnings: player.warnings }),
     duration: page.duration ?? player.duration,
     live_status: page.live_status ?? player.live_status,
     subtitles: joinSubtitles([page.subtitles, player.subtitles]),
@@ -188,6 +189,7 @@ function addListing(fields: Fields, listing: FormatListing, referrer: URL | null
     live_status: fields.live_status ?? listing.live_status,
     formats: referrer === null ? listing.formats : addReferer(listing.formats, referrer),
     subtitles: joinSubtitles([fields.subtitles, listing.subtitles]),
+    ...(listing.warnings && { warnings: listing.warnings }),
     sources,
   };
 }

@@ -4,7 +4,7 @@ import { createFormatIds, joinSubtitles, type Manifest, maxManifestLength } from
 import type { GetOptions, HttpClient } from "../../net/client.ts";
 import type { CookieJar } from "../../net/cookies.ts";
 import { createPageHeaders } from "../../net/http/site-headers.ts";
-import type { Format } from "../../model/page-info.ts";
+import type { Format, InfoWarning } from "../../model/page-info.ts";
 import type { StatedChapter } from "../../model/entry.ts";
 import { pageKey } from "../../parsers/url.ts";
 import { type Content, type FileInfo, firstBytes, readContent, readFileInfo } from "./content.ts";
@@ -17,6 +17,7 @@ import { type Reader, readManifest } from "./reader/reader.ts";
 /** `hasManifest`: at least one manifest was read. */
 export interface FormatListing extends Manifest {
   hasManifest: boolean;
+  warnings?: InfoWarning[];
 }
 
 /** A manifest, its URL after redirects. */
@@ -87,7 +88,7 @@ export class LinkFetcher {
   /**
    * Returns the formats of `media`, best first, each with a unique `format_id`. Fetches the first
    * `maxManifests` manifests concurrently; one that cannot be fetched is listed as a format itself, one
-   * that cannot be parsed is left out.
+   * that cannot be parsed is left out, with a warning.
    */
   async listFormats(media: readonly Medium[], from: URL): Promise<FormatListing> {
     const manifests = media.filter(({ protocol }) => protocol !== "https").slice(0, maxManifests);
@@ -212,6 +213,10 @@ function createListing(media: readonly Medium[], results: ReadonlyMap<Medium, Ma
     if (!(result instanceof ServiceError)) return result.formats;
     return result.code === "upstream_invalid" ? [] : [createFormat(medium)];
   });
+  const warnings = [...results.values()].flatMap((result): InfoWarning[] => {
+    if (!(result instanceof ServiceError) || result.code !== "upstream_invalid") return [];
+    return [{ code: "formats_missing", message: result.message, height: null }];
+  });
   const uniqueId = createFormatIds();
   return {
     formats: bestFormats(formats).map((format) => ({ ...format, format_id: uniqueId(format.format_id) })),
@@ -219,5 +224,6 @@ function createListing(media: readonly Medium[], results: ReadonlyMap<Medium, Ma
     duration: manifests.find(({ duration }) => duration !== null)?.duration ?? null,
     live_status: manifests.find((each) => each.live_status !== null)?.live_status ?? null,
     hasManifest: manifests.length > 0,
+    ...(warnings.length > 0 && { warnings }),
   };
 }

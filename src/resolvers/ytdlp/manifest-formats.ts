@@ -1,8 +1,9 @@
 import { ServiceError } from "../../model/errors.ts";
 import { maxLinkedBytes } from "../../manifests/dash/links.ts";
 import { createFormatIds, joinSubtitles, maxManifestLength } from "../../manifests/manifest.ts";
-import type { PageInfo } from "../../model/page-info.ts";
+import type { InfoWarning, PageInfo } from "../../model/page-info.ts";
 import type { HttpClient } from "../../net/client.ts";
+import { urlForMessage } from "../../net/http-url.ts";
 import { createSiteHeaders } from "../../net/http/site-headers.ts";
 import type { RequestBodies } from "../page/reader/bodies.ts";
 import { type Reader, readManifest } from "../page/reader/reader.ts";
@@ -29,9 +30,15 @@ const manifestShare = 0.9;
 
 type Listing = Pick<PageInfo, "subtitles"> & { formats: ListedFormat[] };
 
+/** Formats that yt-dlp lists, and whose manifest cannot be read. */
+interface UnreadManifest {
+  error: ServiceError;
+  warning: InfoWarning;
+}
+
 /**
  * Replaces the formats of each DASH manifest with those that our own reader finds in it: the engine finds a format in a manifest by
- * the reader's id. Leaves out the formats of a manifest that cannot be read, and of the fourth one and on. Adds what up to three multivariant
+ * the reader's id. Leaves out the formats of a manifest that cannot be read, and of the fourth one and on, and says so in `unread`. Adds what up to three multivariant
  * HLS playlists say of their audio, unless yt-dlp knows which is the original, or there is only one. Lists the subtitles of
  * DASH, and those of HLS if yt-dlp lists them too: some extractors leave them out as they have files of the same. Makes each `format_id` unique.
  *
@@ -40,19 +47,28 @@ type Listing = Pick<PageInfo, "subtitles"> & { formats: ListedFormat[] };
 export async function listManifestFormats(
   formats: readonly ListedFormat[],
   deps: ManifestFormatsDeps,
-): Promise<Listing> {
+): Promise<Listing & { unread: UnreadManifest[] }> {
   const isOfDash = ({ protocol, manifest_url }: ListedFormat) => protocol === "dash" && manifest_url !== null;
   const others = formats.filter((format) => !isOfDash(format));
-  const dash = [...groupsOf(formats.filter(isOfDash))].slice(0, maxManifests);
+  const mpds = [...groupsOf(formats.filter(isOfDash))];
+  const dash = mpds.slice(0, maxManifests);
   const hls = [
     ...groupsOf(others.filter(({ protocol, url, manifest_url }) => protocol === "m3u8" && url !== manifest_url)),
   ]
     .filter(([, group]) => deps.hasHlsSubtitles || isAudioUnclear(group))
     .slice(0, maxManifests);
-  const [dashListings, hlsListings] = await Promise.all([
+  const [dashResults, hlsResults] = await Promise.all([
     Promise.all(dash.map(([url, group]) => readFormatsAt("dash", url, group, deps))),
     Promise.all(hls.map(([url, group]) => readFormatsAt("m3u8", url, group, deps))),
   ]);
+  const [dashListings, hlsListings] = [dashResults, hlsResults].map((all) => all.filter(isListing)) as [
+    Listing[],
+    Listing[],
+  ];
+  const unread = mpds.flatMap(([url, group], index) => {
+    const result = dashResults[index] ?? tooManyError();
+    return isListing(result) ? [] : [{ error: result, warning: warnOf(url, group, result) }];
+  });
   const stated = new Map(
     hlsListings.flatMap(({ formats: listed }) => listed.map((format) => [format.url, format] as const)),
   );
@@ -67,7 +83,25 @@ export async function listManifestFormats(
     subtitles: joinSubtitles(
       [...(deps.hasHlsSubtitles ? hlsListings : []), ...dashListings].map(({ subtitles }) => subtitles),
     ),
+    unread,
   };
+}
+
+function isListing(result: Listing | ServiceError): result is Listing {
+  return !(result instanceof ServiceError);
+}
+
+function tooManyError(): ServiceError {
+  return new ServiceError("upstream_invalid", `at most ${maxManifests} MPDs of a page are read`);
+}
+
+function warnOf(url: string, formats: readonly ListedFormat[], { message }: ServiceError): InfoWarning {
+  const heights = formats.map(({ height }) => height ?? 0);
+  const height = heights.reduce((tallest, each) => Math.max(tallest, each), 0) || null;
+  const upTo = height === null ? "" : `, up to ${height} pixels tall,`;
+  const lacks = formats.length === 1 ? `1 format${upTo} is` : `${formats.length} formats${upTo} are`;
+  const why = `${lacks} not listed, as the MPD ${urlForMessage(new URL(url))} cannot be read: ${message}`;
+  return { code: "formats_missing", message: why, height };
 }
 
 function groupsOf(formats: readonly ListedFormat[]): Map<string, ListedFormat[]> {
@@ -101,13 +135,13 @@ function withAudioOf(format: ListedFormat, stated: ListedFormat | undefined): Li
   };
 }
 
-/** Returns nothing if the manifest at `url` cannot be fetched or read. */
+/** Returns what the manifest at `url` lists, or why it cannot be fetched or read. */
 async function readFormatsAt(
   kind: "dash" | "m3u8",
   url: string,
   [first]: readonly ListedFormat[],
   { client, reader, bodies, pageUrl, signal, owner, deadlineMs }: ManifestFormatsDeps,
-): Promise<Listing> {
+): Promise<Listing | ServiceError> {
   const { http_headers, cookies } = first ?? {};
   const demands = {
     ...(http_headers !== undefined && { http_headers }),
@@ -132,7 +166,8 @@ async function readFormatsAt(
     return { formats, subtitles: manifest.subtitles };
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof ServiceError || requestSignal.aborted) return { formats: [], subtitles: {} };
-    throw error;
+    if (error instanceof ServiceError) return error;
+    if (!requestSignal.aborted) throw error;
+    return new ServiceError("upstream_timeout", `no response within ${timeoutMs} ms`, { cause: error });
   }
 }

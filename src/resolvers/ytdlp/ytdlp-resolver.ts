@@ -139,7 +139,7 @@ async function readFields(
   if (video === null) return readPlaylist(dict, url, start);
   const listed = await readFormats(video, url, { allFragments: forDownload, signal });
   using opened = bodies.open({ signal, owner });
-  const { formats, subtitles } = await listManifestFormats(listed, {
+  const { formats, subtitles, unread } = await listManifestFormats(listed, {
     client,
     reader,
     bodies: opened,
@@ -151,10 +151,12 @@ async function readFields(
   });
   if (forDownload && formats.length === 0) {
     const { _warnings } = dict;
-    const error = findMissingFormatsError({ ...video, _warnings }, `yt-dlp for ${urlForMessage(url)}`);
+    const reason = findMissingFormatsError({ ...video, _warnings }, `yt-dlp for ${urlForMessage(url)}`);
+    const error = reason ?? unread[0]?.error;
     if (error !== undefined) throw error;
   }
-  return withSubtitles(readVideo(video, formats, url), subtitles);
+  const fields = withSubtitles(readVideo(video, formats, url), subtitles);
+  return unread.length === 0 ? fields : { ...fields, warnings: unread.slice(0, 8).map(({ warning }) => warning) };
 }
 
 /** Adds the subtitles that manifests list, which say more than yt-dlp does of the same. */

@@ -13,12 +13,13 @@ import { Parts } from "./parts.ts";
 /** What is on a page, and what can be downloaded from it. */
 export function Found({ info, finder }: FoundProps): ComponentChild {
   const [extras, setExtras] = useState<Extras>({});
-  const { formats, entries = [] } = info;
+  const { formats, entries = [], warnings = [] } = info;
   const usable = formats.filter(({ has_drm }) => !has_drm);
   const note = noteOf(info, usable.length);
   return [
     h(Summary, { key: "summary", info }),
     note !== null && h("p", { key: "note" }, note),
+    warnings.map(({ message }) => h("p", { key: message, class: "muted" }, `Something is missing: ${message}`)),
     usable.length > 0 && h(Best, { key: "best", info, finder, extras }),
     usable.length > 0 && h(ExtraChoices, { key: "extras", info, extras, onChange: setExtras }),
     usable.length > 0 &&
