@@ -94,6 +94,7 @@ export function createWebhooks(options: WebhooksOptions) {
       if (isStarted || stopped !== undefined) return;
       isStarted = true;
       const unsubscribe = store.events.subscribe(({ state, owner }) => {
+        if (hasEnded(state) && owner !== null) sender.countEnded(owner);
         // Tasks without an owner are announced to the service's own endpoint alone.
         if (hasEnded(state) && (endpoint !== undefined || owner !== null)) wake();
       });
@@ -132,7 +133,7 @@ function createSender({ outbox, endpoints, attempt, stopping, onSlot, ...rest }:
   const deps = { ...rest, outbox, onResponse: onSlot, signal: cutting.signal };
   const inFlight = new Set<Promise<void>>();
   const shares = new Shares(maxInFlight);
-  const trim = createTrim({ ...rest, outbox, endpoints });
+  const { trim, countEnded } = createTrim({ ...rest, outbox, endpoints });
 
   function send(message: OutboxMessage, state: EndpointState | undefined): void {
     const release = shares.take(message.endpoint);
@@ -145,6 +146,7 @@ function createSender({ outbox, endpoints, attempt, stopping, onSlot, ...rest }:
   }
 
   return {
+    countEnded,
     /** Returns false if there is nothing to send; rejects with the store's error. */
     async sendDue(): Promise<boolean> {
       await endpoints.refresh();
@@ -176,20 +178,36 @@ function createSender({ outbox, endpoints, attempt, stopping, onSlot, ...rest }:
 
 type TrimOptions = Pick<SenderOptions, "outbox" | "endpoints" | "limits" | "nowMs" | "logger" | "observer">;
 
-/** Returns a function that drops the oldest of too many messages for a key, if it did not a minute ago. */
-function createTrim({ outbox, endpoints, limits, nowMs, logger, observer }: TrimOptions): () => Promise<void> {
+/**
+ * Creates a `trim` that drops the oldest of too many messages: for each key once a minute, and as soon as so many tasks of the key have ended as
+ * it drops at a time: to find the oldest takes the longer, the more there are.
+ */
+function createTrim({ outbox, endpoints, limits, nowMs, logger, observer }: TrimOptions) {
   let dueMs = nowMs();
-  return async () => {
-    if (nowMs() < dueMs) return;
-    let isDone = true;
-    for (const [key, { host }] of endpoints.ofKeys()) {
-      const messages = await outbox.trim(key, limits);
-      isDone &&= messages < trimmedAtOnce;
-      if (messages === 0) continue;
+  /** Tasks that have ended since the messages of their key were looked at, or more. */
+  const ended = new Map<string, number>();
+
+  /** Returns whether there are no more that are too many. */
+  async function trimKey(key: string, host: string): Promise<boolean> {
+    ended.delete(key);
+    const messages = await outbox.trim(key, limits);
+    if (messages > 0) {
       const about = { key, host, messages, limits };
       logger.error(about, "the oldest webhook messages of a key dropped: too many wait for its receiver");
-      for (let n = 0; n < messages; n += 1) observer?.onRemoved("dropped");
     }
-    dueMs = nowMs() + (isDone ? trimIntervalMs : 1_000);
+    for (let n = 0; n < messages; n += 1) observer?.onRemoved("dropped");
+    return messages < trimmedAtOnce;
+  }
+
+  return {
+    countEnded: (owner: string) => void ended.set(owner, (ended.get(owner) ?? 0) + 1),
+    async trim(): Promise<void> {
+      const isDue = nowMs() >= dueMs;
+      let isDone = true;
+      for (const [key, { host }] of endpoints.ofKeys()) {
+        if (isDue || (ended.get(key) ?? 0) >= trimmedAtOnce) isDone = (await trimKey(key, host)) && isDone;
+      }
+      if (isDue) dueMs = nowMs() + (isDone ? trimIntervalMs : 1_000);
+    },
   };
 }

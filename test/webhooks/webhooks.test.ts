@@ -1,5 +1,6 @@
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { newTask } from "../../src/feed/task-changes.ts";
+import { trimmedAtOnce } from "../../src/stores/outbox.ts";
 import { accessKeyOf, newSecret } from "../../src/keys/secrets.ts";
 import { delivered, disabled, openWebhooks, refused, startReceiver, unavailable } from "./harness.ts";
 import { accept, answer, type Respond } from "./receiver.ts";
@@ -247,6 +248,16 @@ test("of too many messages that wait for a key's receiver the oldest are dropped
   expect(receiver.messages.filter(({ data }) => data.id === ended[0])).toHaveLength(1);
   expect(log.filter(({ level }) => level === "error")).toHaveLength(1);
   expect(await metrics.read()).toContain('unreel_webhook_deliveries_total{outcome="dropped"} 1');
+});
+
+test("that is looked at before the minute is over once many tasks of the key have ended", async () => {
+  const { receiver, store, end, logged } = await openWebhooks({ limits: { messages: 2, bytes: 1_000_000 } });
+  receiver.respond = (response) => void response.writeHead(503).end();
+  const given = { name: "anna", admin: false, limits: {}, webhook: receiver.endpoint };
+  await store.keys.add(accessKeyOf(newSecret(), given, new Date()));
+  for (let n = 0; n < trimmedAtOnce + 100; n += 1) await end("canceled", "anna");
+  const [dropped] = await logged("the oldest webhook messages of a key dropped: too many wait for its receiver");
+  expect(dropped?.["messages"]).toBeGreaterThan(trimmedAtOnce - 100);
 });
 
 describe("stopping", () => {
