@@ -282,6 +282,26 @@ describe("data offsets of fragments that do not say what they count from", () =>
     expect(read(whole.readInt32BE(second))).toEqual(written);
   });
 
+  it("count from the same place in all runs of a track", () => {
+    const samples = Array.from({ length: 12 }, (_, i) => fillPattern(1000, i));
+    const hex = samples.map((data) => Buffer.from(data).toString("hex")).toSorted();
+    /** Two tracks of six samples, each in a run of its own; those of the second count from the end of the first one's data, or from the start. */
+    const inRuns = (isOfMoof: boolean, dataStart = 0): Buffer => {
+      const trafs = [0, 6].map((from) => {
+        const base = isOfMoof || from === 0 ? dataStart : 0;
+        const runs = [0, 1, 2, 3, 4, 5].map((i) => {
+          const offset = base + 1000 * (base === 0 ? i : from + i);
+          return fullBox("trun", 0, 0x301, u32(1, offset, 1000, 1000));
+        });
+        return box("traf", fullBox("tfhd", 0, 0, u32(from === 0 ? 1 : 2)), fullBox("tfdt", 0, 0, u32(0)), ...runs);
+      });
+      const moof = box("moof", fullBox("mfhd", 0, 0, u32(0)), ...trafs);
+      return dataStart === 0 ? inRuns(isOfMoof, moof.length + 8) : Buffer.concat([moof, box("mdat", ...samples)]);
+    };
+    expect(readMedia(inRuns(true))).toEqual(hex);
+    expect(readMedia(inRuns(false))).toEqual(hex);
+  });
+
   it("are taken for the start of the media data, or the end of those before, if they lead into the boxes of the fragment", () => {
     const bytes = Buffer.from(whole);
     for (const at of [first, second]) bytes.writeInt32BE(0, at);

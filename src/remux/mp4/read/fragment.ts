@@ -44,7 +44,8 @@ export function readFragmentRuns<Track extends FragmentTrack>(
   for (const traf of childrenOf(bytes, moof, "traf")) {
     const { track, defaults, absoluteBase, isFromMoof } = readFragmentHeader(bytes, traf, tracks);
     isAbsolute ||= absoluteBase !== null;
-    const base = absoluteBase ?? (isFromMoof ? moof.start : dataEnd);
+    const isOfMoof = isFromMoof || startsBehind(bytes, traf, moof);
+    const base = absoluteBase ?? (isOfMoof ? moof.start : dataEnd);
     const place = { base, moof: absoluteBase === null ? moof : null };
     if (absoluteBase !== null) dataEnd = base;
     const nextGroups = track && openSampleGroups(bytes, traf, track.groups, readGroupDescriptions(bytes, traf));
@@ -209,11 +210,20 @@ function readTrackRun<Track>(bytes: Uint8Array, trun: Box, context: TrackRunCont
 }
 
 /**
- * Returns where a data offset leads. Without a flag it counts from where the data of the track before end, but browsers count from the `moof`, as
- * do muxers that forget the flag: none lead so far. One that leads into the `moof` was not filled in: its data follow those before.
+ * Whether the data offsets of a `traf` may count from the `moof`. Without a flag they count from where the data of the track before end, but
+ * browsers count from the `moof`, as do muxers that forget the flag: then none leads into it, as the first one does that counts from other data.
  */
+function startsBehind(bytes: Uint8Array, traf: Box, moof: Box): boolean {
+  return childrenOf(bytes, traf, "trun").every((trun) => {
+    const reader = openFullBox(bytes, trun);
+    reader.u32();
+    return (reader.flags & 0x1) === 0 || reader.i32() >= moof.end - moof.start;
+  });
+}
+
+/** Returns where a data offset leads. One that leads into the `moof` was not filled in: its data follow those before. */
 function dataStartAt(offset: number, { base, moof, dataEnd }: Omit<TrackRunContext<unknown>, "track">): number {
-  const start = moof !== null && offset >= moof.end - moof.start ? moof.start + offset : base + offset;
+  const start = base + offset;
   return moof !== null && isWithin(moof, start) ? dataEnd : start;
 }
 
