@@ -97,6 +97,20 @@ it("the end of the last segment is missing if the others last as long as listed"
   ).toBe(0);
 });
 
+it("the end of a segment before another timeline is missing if another segment of its own lasts as long as listed", () => {
+  const [whole, cut] = [{ durationS: 2.04 }, { durationS: 2.04, to: 40 }];
+  const missing = (...parts: Parameters<typeof count>[0]) =>
+    count(parts)
+      .missingBeforeS()
+      .map((missingS) => Number(missingS.toFixed(2)));
+  const [next, third] = [1, 2].map((timeline) => ({ ...whole, timeline }));
+  expect(missing(whole, cut, next!, third!)).toEqual([0.44]);
+  expect(missing(whole, whole, next!, third!)).toEqual([]);
+  expect(missing(whole, whole, next!, { ...cut, timeline: 1 }, third!)).toEqual([]);
+  expect(missing(whole, whole, next!, next!, { ...cut, timeline: 1 }, third!)).toEqual([0.44]);
+  expect(missing(cut, next!, next!)).toEqual([]);
+});
+
 it("whole seconds may be rounded", () => {
   expect(count([{ durationS: 2 }, { durationS: 2 }, { durationS: 2, to: 40 }]).missingEndS()).toBe(0);
   expect(count([{ durationS: 2 }, { durationS: 2 }, { durationS: 2, to: 25 }]).missingEndS()).toBeCloseTo(1);

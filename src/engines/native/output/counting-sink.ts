@@ -56,11 +56,15 @@ export class CountingSink implements SampleSink {
     counter.add(sample);
   }
 
-  /** Notes that what is written from now on is of another segment; samples of the one before may still be held back. */
+  /**
+   * Notes that what is written from now on is of another segment; samples of the one before may still be held back, but not where
+   * another timeline begins.
+   */
   startSegment(timing: SegmentTiming): void {
     const isJoined = timing.timeline !== this.#timeline;
     this.#hasJoined ||= isJoined && this.#timeline !== undefined;
     this.#timeline = timing.timeline;
+    if (isJoined) this.#segments.endTimeline(this.#steadyEndS());
     this.#segments.start(timing, isJoined ? null : this.#span());
     if (isJoined) for (const counter of this.#tracks.values()) counter.allowBreaks();
   }
@@ -73,9 +77,19 @@ export class CountingSink implements SampleSink {
 
   /** How much less the last segment has than its list says, seconds; 0: nothing, or it is not known. */
   missingEndS(): number {
+    const endS = this.#steadyEndS();
+    return endS === null ? 0 : this.#segments.missingEndS(endS);
+  }
+
+  /** The same of the last segments of the timelines before: those that have less. */
+  missingBeforeS(): readonly number[] {
+    return this.#segments.missingBeforeS();
+  }
+
+  /** Returns where what the source presents ends, seconds; `null`: frames that do not come at equal distances may last longer. */
+  #steadyEndS(): number | null {
     const isSteady = this.#tracks.values().every((counter) => counter.isSteady);
-    const span = this.#span();
-    return isSteady && span !== null ? this.#segments.missingEndS(span.endS) : 0;
+    return isSteady ? (this.#span()?.endS ?? null) : null;
   }
 
   /** Notes when video is presented that the source has, and that is not written: its list counts it too. */

@@ -43,10 +43,12 @@ export interface WrittenTrack extends TrackStats {
   unread?: MediaRange | null;
 }
 
-/** The last segment of a source lasts less than its list says. */
+/** The last segment of a source, or those before discontinuities, last less than its list says. */
 interface ShortEnd {
   source: SourceName;
   missingS: number;
+  /** How many there are before discontinuities; `null`: it is the last one. */
+  before: number | null;
 }
 
 const demuxers = new Map<Container | null, (options: DemuxerOptions) => Demuxer>([
@@ -124,10 +126,13 @@ export class DemuxSession {
     return this.counts.tracks().map((track) => ({ ...track, source: this.#stream.name, unread: this.counts.unread }));
   }
 
-  /** Returns undefined if nothing is missing at the end. */
-  shortEnd(): ShortEnd | undefined {
-    const missingS = this.counts.missingEndS();
-    return missingS > 0 ? { source: this.#stream.name, missingS } : undefined;
+  /** Returns what is missing before discontinuities and at the end. */
+  shortEnds(): ShortEnd[] {
+    const { name: source } = this.#stream;
+    const missing = this.counts.missingBeforeS();
+    const before = { source, missingS: missing.reduce((sum, each) => sum + each, 0), before: missing.length };
+    const last = { source, missingS: this.counts.missingEndS(), before: null };
+    return [before, last].filter(({ missingS }) => missingS > 0);
   }
 
   /** Stops reading and closes the stream. */
@@ -156,7 +161,7 @@ export function summarize(sessions: readonly DemuxSession[]): Omit<Written, "ori
     drops: { video: sum("drops", "video"), audio: sum("drops", "audio") },
     listed: [...new Set(sessions.flatMap(({ listed }) => [...listed]))],
     left: { video: sum("left", "video"), audio: sum("left", "audio") },
-    shortEnds: sessions.flatMap((session) => session.shortEnd() ?? []),
+    shortEnds: sessions.flatMap((session) => session.shortEnds()),
     subtitles: sessions.flatMap(({ subtitles }) => subtitles),
   };
 }
@@ -198,11 +203,11 @@ async function* demux(
       demuxer.flush();
       counts.skip();
     }
-    if (timing !== latest) counts.startSegment(timing);
     if (latest !== undefined && timing.timeline !== latest.timeline && timing.offsetS === null) {
       demuxer.read(new Uint8Array(), timing);
       isJoining = true;
     }
+    if (timing !== latest) counts.startSegment(timing);
     const firstS = isJoining && media instanceof Uint8Array ? demuxer.firstTime(media) : null;
     if (isJoining && firstS !== undefined) {
       isJoining = false;

@@ -109,9 +109,12 @@ function joinedGaps(joined: readonly WebmSegments[], fetched: FetchStatsBySource
 }
 
 function shortEnds({ shortEnds: found }: Written): string[] {
-  return found.map(({ source, missingS }) => {
+  return found.map(({ source, missingS, before }) => {
     const what = source === "main" ? "" : " of the separate audio";
-    return `the last segment${what} has ${missingS.toFixed(1)} s less than the playlist says`;
+    const less = `${missingS.toFixed(1)} s less than the playlist says`;
+    if (before === null) return `the last segment${what} has ${less}`;
+    const segments = before === 1 ? "a segment before a discontinuity" : `${before} segments before discontinuities`;
+    return `${segments}${what} ${before === 1 ? "has" : "have"} ${less}`;
   });
 }
 

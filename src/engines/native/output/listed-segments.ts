@@ -15,6 +15,10 @@ export class ListedSegments {
   /** Segments in a row that were as long as listed. */
   #believed = 0;
   #isBelieved = true;
+  /** Whether one of the current timeline was. */
+  #isTimelineBelieved = false;
+  /** How much less than listed the last segments of believed timelines have had, seconds. */
+  readonly #missingS: number[] = [];
   /** All durations are whole seconds: they may be rounded. */
   #isRounded = true;
   /** The current segment; `null`: its list does not say exactly how long it lasts. */
@@ -28,6 +32,16 @@ export class ListedSegments {
   /** The shortest time without samples that may be a lost segment, seconds. */
   get shortestGapS(): number {
     return shortestGapS(this.#count, this.#totalS);
+  }
+
+  /**
+   * Notes that the current segment is the last one of its timeline, and has all its samples.
+   * @param endS Where they end; `null`: that is not certain.
+   */
+  endTimeline(endS: number | null): void {
+    if (endS !== null && this.#isTimelineBelieved) this.#missingS.push(this.#missingAt(endS));
+    this.#isTimelineBelieved = false;
+    this.#current = null;
   }
 
   /** @param span What the samples so far present; `null`: the segment does not continue them. */
@@ -44,13 +58,23 @@ export class ListedSegments {
 
   /** Returns how much less the current segment has than listed, if it ends at `endS`; 0: nothing, or it is not known. */
   missingEndS(endS: number): number {
+    const missingS = this.#missingAt(endS);
+    return this.#believed >= leastBelieved && this.#isShort(missingS) ? missingS : 0;
+  }
+
+  /** Returns how much less than listed the last segments of timelines before the current one have: those that have less. */
+  missingBeforeS(): readonly number[] {
+    return this.#missingS.filter((missingS) => this.#isShort(missingS));
+  }
+
+  #missingAt(endS: number): number {
     const { startS = null, durationS = 0 } = this.#current ?? {};
-    const missingS = startS === null ? 0 : startS + durationS - endS;
-    return this.#isBelieved &&
-      this.#believed >= leastBelieved &&
-      missingS > toleranceS + (this.#isRounded ? roundedS : 0)
-      ? missingS
-      : 0;
+    return startS === null ? 0 : startS + durationS - endS;
+  }
+
+  /** Whether so much is missing, or the list is not so exact. */
+  #isShort(missingS: number): boolean {
+    return this.#isBelieved && missingS > toleranceS + (this.#isRounded ? roundedS : 0);
   }
 
   #compare(span: MediaRange): void {
@@ -63,5 +87,6 @@ export class ListedSegments {
     const isRight = Math.abs(endS - startS - durationS) <= toleranceS;
     this.#believed += isRight ? 1 : 0;
     this.#isBelieved &&= isRight;
+    this.#isTimelineBelieved ||= isRight;
   }
 }
