@@ -70,7 +70,9 @@ function findFormatAgain(before: Format, formats: readonly Format[]): Format | u
   }
   const [closest] = usable
     .filter((format) => identifying.every((name) => valueOf(format, name) === valueOf(before, name)))
-    .filter((format) => isSameVersion(format, before) && rateRatio(format, before) <= maxRateRatio)
+    // The programme, or one version of it.
+    .filter(({ roles = [] }) => String(roles) === String(before.roles ?? []))
+    .filter((format) => rateRatio(format, before) <= maxRateRatio)
     .toSorted((a, b) => rateRatio(a, before) - rateRatio(b, before));
   return closest;
 }
@@ -78,11 +80,6 @@ function findFormatAgain(before: Format, formats: readonly Format[]): Format | u
 const identifying = ["height", "vcodec", "acodec", "language", "name", "ext", "audio_role"] as const;
 
 const valueOf = (format: Format, name: (typeof identifying)[number]) => format[name] ?? null;
-
-/** Whether both are the programme, or one version of it. */
-function isSameVersion(a: Format, b: Format): boolean {
-  return String(a.roles ?? []) === String(b.roles ?? []);
-}
 
 /** What a manifest says is unknown (null) while that cannot be read. */
 function agrees(a: number | string | null, b: number | string | null): boolean {

@@ -118,7 +118,7 @@ function createOldestRemover({ store, files, maxBytes, logger }: StorageLimitOpt
         );
       }
     } finally {
-      const line = { files: removed.length, bytes: sumOf(removed), maxBytes };
+      const line = { files: removed.length, bytes: removed.reduce((sum, file) => sum + file.bytes, 0), maxBytes };
       const message = "removed the oldest files to stay within MAX_STORED_BYTES";
       if (removed.length > 0) logger.info(line, message);
     }
@@ -165,10 +165,6 @@ function takeBytes(files: readonly StoredFile[], bytes: number): StoredFile[] {
     taken += more;
     return isNeeded;
   });
-}
-
-function sumOf(files: readonly StoredFile[]): number {
-  return files.reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
 /** Waits for all. @throws the error of the first that failed */

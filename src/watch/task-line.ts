@@ -4,7 +4,8 @@ import type { MemberCounts } from "../model/collection.ts";
 
 /** Returns a task's status as one line that is safe to print; the title is last, as it may be long. */
 export function taskLine(task: Task): string {
-  return `${statusOf(task)}  ${titleOf(task)}`;
+  const { info, collection, url } = task;
+  return `${statusOf(task)}  ${printable(info?.title ?? collection?.entry?.title ?? url)}`;
 }
 
 function statusOf(task: Task): string {
@@ -93,10 +94,6 @@ function formatDuration(seconds: number): string {
   const pad = (part: number) => `${part}`.padStart(2, "0");
   const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60];
   return hours > 0 ? `${hours}:${pad(minutes)}:${pad(whole % 60)}` : `${minutes}:${pad(whole % 60)}`;
-}
-
-function titleOf({ info, collection, url }: Task): string {
-  return printable(info?.title ?? collection?.entry?.title ?? url);
 }
 
 /** Removes characters that control a terminal or change the reading direction; at most 200 UTF-16 units. */

@@ -52,7 +52,7 @@ export function createNativeEngine(options: NativeEngineOptions = {}): Engine {
     start: () => new WorkerProcess(workerOptions),
     idleMs,
     onSize: (count) => observer?.onProcesses(count),
-    closedError,
+    closedError: () => new ServiceError("unavailable", "the download engine is closed"),
   });
   return {
     prepare: () => pool.prepare(),
@@ -71,7 +71,3 @@ export function createNativeEngine(options: NativeEngineOptions = {}): Engine {
 
 /** An idle process is ended after this time. */
 const idleMs = 10_000;
-
-function closedError(): ServiceError {
-  return new ServiceError("unavailable", "the download engine is closed");
-}

@@ -33,14 +33,17 @@ export async function buildWebFiles(src = new URL("../../", import.meta.url)): P
       texts.has(asset) ? `"${prefix}${asset}"` : quoted,
     );
   };
-  const preloads = importsOf("main.js", imports).map(
-    (name) => `<link rel="modulepreload" href="${prefix}${name}" />\n`,
-  );
+  const preloads = importsOf(imports).map((name) => `<link rel="modulepreload" href="${prefix}${name}" />\n`);
   const page = (await read("index.html")).replace(/^.*<script /m, `${preloads.join("")}$&`);
   return {
     page: createWebFile("text/html; charset=utf-8", page),
     manifest: createWebFile("application/manifest+json", await read("manifest.webmanifest")),
-    assets: new Map([...texts].map(([name, text]) => [prefix + name, createWebFile(typeOf(name), text)])),
+    assets: new Map(
+      [...texts].map(([name, text]) => [
+        prefix + name,
+        createWebFile(types[extname(name)] ?? "application/octet-stream", text),
+      ]),
+    ),
   };
 }
 
@@ -77,9 +80,9 @@ async function bundle(folder: string): Promise<Bundle> {
   }
 }
 
-/** Returns the modules that the browser needs to run `name`, without itself. */
-function importsOf(name: string, outputs: Metafile["outputs"]): string[] {
-  const found = new Set([name]);
+/** Returns the modules that the browser needs to run the first one, without that. */
+function importsOf(outputs: Metafile["outputs"]): string[] {
+  const found = new Set(["main.js"]);
   for (const each of found) {
     for (const { path, kind } of outputs[each]?.imports ?? []) {
       if (kind === "import-statement") found.add(path);
@@ -93,10 +96,6 @@ const types: Readonly<Record<string, string>> = {
   ".css": "text/css; charset=utf-8",
   ".svg": "image/svg+xml",
 };
-
-function typeOf(name: string): string {
-  return types[extname(name)] ?? "application/octet-stream";
-}
 
 /** Content codings (RFC 9110 §8.4.1), best first. */
 export const codings = ["br", "gzip", "identity"] as const;

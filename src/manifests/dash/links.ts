@@ -81,7 +81,7 @@ export async function resolveLinks(mpd: LinkedText, fetchLinked: FetchLinked): P
     try {
       const { text, url } = await fetchLinked(resolveSegmentUrl(link.href.trim(), base, mpd.url));
       await checkElements(text, link.name, mpd.url);
-      return { text: withoutProlog(text), url };
+      return { text: text.replace(prolog, ""), url };
     } catch (error) {
       if (!isUpstreamError(error) || error.retryable) throw error;
       if (link.hasContent) return null;
@@ -188,7 +188,5 @@ async function parse(parser: Parser, text: string): Promise<void> {
   parser.end();
 }
 
-/** Returns the text without byte order mark and XML declaration. */
-function withoutProlog(text: string): string {
-  return text.replace(/^\uFEFF?\s*(?:<\?xml[^>]*>)?/, "");
-}
+/** Byte order mark and XML declaration. */
+const prolog = /^\uFEFF?\s*(?:<\?xml[^>]*>)?/;

@@ -15,7 +15,7 @@ import {
   writeComments,
   writeFlacStart,
 } from "../tags/vorbis-comments.ts";
-import { isIntact, OggWriter, readPage } from "./ogg-pages.ts";
+import { codecOf, isIntact, OggWriter, readPage } from "./ogg-pages.ts";
 
 /** Writes a copy of a file, a bounded part in each step, at last whether it is right; undefined: there can be none. */
 type Copy = ((fd: number) => Generator<undefined, boolean>) | undefined;
@@ -81,13 +81,6 @@ function* copyWith(
   return true;
 }
 
-/** Codecs whose second packet is a comment header: how the first one and that begin, and how many headers there are. */
-const codecs = [
-  { first: "OpusHead", comments: "OpusTags", count: 2, ending: "" },
-  // The framing bit (Ogg Vorbis I §5.2.1).
-  { first: "\x01vorbis", comments: "\x03vorbis", count: 3, ending: "\x01" },
-] as const;
-
 /** More pages, or bytes of headers, are none. */
 const maxHeaderPages = 4_000;
 const maxHeaderBytes = 64 << 20;
@@ -98,7 +91,7 @@ const maxHeaderBytes = 64 << 20;
  */
 function planOgg(file: OpenFile, additions: AudioTags): Copy {
   const headers = readHeaders(file);
-  const codec = codecs.find(({ first }) => headers?.packets[0]?.toString("latin1", 0, first.length) === first);
+  const codec = headers?.packets[0] && codecOf(headers.packets[0]);
   const stored = headers?.packets[1];
   if (headers === undefined || codec === undefined || headers.packets.length !== codec.count) return undefined;
   if (stored?.toString("latin1", 0, codec.comments.length) !== codec.comments) return undefined;
@@ -131,8 +124,7 @@ function readHeaders(file: OpenFile) {
       packets.push(Buffer.concat(parts));
       parts = [];
     }
-    const [first] = packets;
-    count = codecs.find((codec) => first?.toString("latin1", 0, codec.first.length) === codec.first)?.count ?? 0;
+    count = (packets[0] && codecOf(packets[0])?.count) ?? 0;
     if (bytes > maxHeaderBytes) return undefined;
     at = page.end;
   }

@@ -183,11 +183,16 @@ export function countOggLinks(path: string): number {
   return links;
 }
 
-/** Packets that come before audio, by what the first one begins with. */
-const headers = [
-  { start: "OpusHead", count: 2 },
-  { start: "\x01vorbis", count: 3 },
-];
+/** Codecs whose second packet is a comment header: how the first one and that begin, and how many headers there are. */
+const codecs = [
+  { first: "OpusHead", comments: "OpusTags", count: 2, ending: "" },
+  // The framing bit (Ogg Vorbis I §5.2.1).
+  { first: "\x01vorbis", comments: "\x03vorbis", count: 3, ending: "\x01" },
+] as const;
+
+/** Returns which of them a stream has that begins with this packet; undefined: none. */
+export const codecOf = (packet: Buffer) =>
+  codecs.find(({ first }) => packet.toString("latin1", 0, first.length) === first);
 
 /** Returns how many packets of Opus and Vorbis the streams of an Ogg file have after their headers, by serial number; of the first streams, if others follow. */
 export function countOggPackets(file: FileWindow): Map<number, number> {
@@ -199,8 +204,7 @@ export function countOggPackets(file: FileWindow): Map<number, number> {
     const { serial, isFirst, body, segments } = page;
     if (isFirst && !wasFirst) break;
     wasFirst = isFirst;
-    const start = isFirst ? file.at(body).toString("latin1", 0, 8) : "";
-    const codec = headers.find((each) => start.startsWith(each.start));
+    const codec = isFirst ? codecOf(file.at(body)) : undefined;
     if (codec !== undefined) counts.set(serial, -codec.count);
     const before = counts.get(serial);
     if (before === undefined) continue;

@@ -2,7 +2,7 @@ import { ServiceError } from "../../model/errors.ts";
 import { aacRates } from "../codec-name.ts";
 import { makeAudioEntry, makeEsds } from "../mp4/sample-entry.ts";
 import type { AudioFrame, AudioSyntax } from "./audio-syntax.ts";
-import { createBitReader } from "../nal/bits.ts";
+import { createBitReader, createBitWriter } from "../nal/bits.ts";
 
 const aac = 0x40;
 const samplesPerBlock = 1024;
@@ -30,7 +30,6 @@ function readFrame(bytes: Uint8Array, at: number): AudioFrame | null {
   const hasChecksums = headerSize === 9;
   const blocks = (b6 & 3) + 1;
   const isDivided = hasChecksums && blocks > 1;
-  const base = toDigits(objectType, 5) + toDigits(rateIndex, 4) + toDigits(layout, 4);
   return {
     size,
     headerSize,
@@ -39,9 +38,9 @@ function readFrame(bytes: Uint8Array, at: number): AudioFrame | null {
     key: `aac ${objectType} ${rateIndex} ${layout}${isDivided ? " divided" : ""}`,
     makeSampleEntry() {
       if (isDivided) throw dividedError();
-      const speakers = layout === 0 ? readProgramConfig(bytes.subarray(at + headerSize)) : null;
+      const speakers = layout === 0 ? readProgramConfig(Buffer.from(bytes.subarray(at + headerSize))) : null;
       const channels = speakers?.channels ?? (layout === 7 ? 8 : layout);
-      const configuration = makeEsds(aac, makeSpecific(base, speakers));
+      const configuration = makeEsds(aac, makeSpecific({ objectType, rateIndex, layout }, speakers));
       return makeAudioEntry({ type: "mp4a", configuration, channels, sampleRate });
     },
   };
@@ -56,18 +55,28 @@ function dividedError(): ServiceError {
 }
 
 /** An AudioSpecificConfig (§1.6.2.1) with its GASpecificConfig (§4.4.1). */
-function makeSpecific(base: string, speakers: ProgramConfig | null): Buffer {
-  const general = `${base}000`;
-  if (!speakers) return packDigits(general);
+function makeSpecific(
+  { objectType, rateIndex, layout }: Record<"objectType" | "rateIndex" | "layout", number>,
+  speakers: ProgramConfig | null,
+): Buffer {
+  const bits = createBitWriter(2 + longest);
+  bits.write(objectType, 5);
+  bits.write(rateIndex, 4);
+  bits.write(layout, 4);
+  bits.write(0, 3);
+  if (speakers === null) return bits.bytes();
+  bits.copy(speakers.frame, speakers.start, speakers.end);
   const withoutComment = Buffer.from([0]);
-  return Buffer.concat([packDigits(general + speakers.digits), withoutComment]);
+  return Buffer.concat([bits.bytes(), withoutComment]);
 }
 
 /** A channel layout that the stream itself lists, since it has no number in the standard. */
 interface ProgramConfig {
   channels: number;
-  /** The element's fields as binary digits, from element_instance_tag to before its byte alignment. */
-  digits: string;
+  /** What has the element's fields, from element_instance_tag (bit `start`) to before its byte alignment. */
+  frame: Buffer;
+  start: number;
+  end: number;
 }
 
 const elementId = 5;
@@ -77,7 +86,7 @@ const longest = 128;
  * Returns the program_config_element (ISO/IEC 14496-3 §4.4.1.1, table 4.2) at the start of an AAC frame;
  * `null` if the frame starts with something else.
  */
-function readProgramConfig(frame: Uint8Array): ProgramConfig | null {
+function readProgramConfig(frame: Buffer): ProgramConfig | null {
   const bits = createBitReader(frame.subarray(0, longest));
   if (bits.read(3) !== elementId) return null;
   const start = bits.position;
@@ -91,21 +100,5 @@ function readProgramConfig(frame: Uint8Array): ProgramConfig | null {
     bits.skip(4);
   }
   bits.skip(lfe * 4 + data * 4 + coupling * 5);
-  if (bits.isOverrun) return null;
-  return { channels, digits: digitsOf(frame, start, bits.position) };
-}
-
-/** Converts binary digits to bytes, with zeros at the end of the last one. */
-function packDigits(digits: string): Buffer {
-  const bytes = digits.match(/.{1,8}/g) ?? [];
-  return Buffer.from(bytes.map((byte) => Number.parseInt(byte.padEnd(8, "0"), 2)));
-}
-
-function toDigits(value: number, width: number): string {
-  return value.toString(2).padStart(width, "0");
-}
-
-function digitsOf(bytes: Uint8Array, from: number, to: number): string {
-  const all = Array.from(bytes.subarray(0, longest), (byte) => toDigits(byte, 8)).join("");
-  return all.slice(from, to);
+  return bits.isOverrun ? null : { channels, frame, start, end: bits.position };
 }

@@ -111,7 +111,7 @@ function createNumbers(first: SliceNumbers) {
         { ...frame, value: modulo(number, frames) },
         { ...order, value: modulo(order.value - orderBase, 2 ** order.bits) },
       ];
-      const isSame = marking === null || isEqual(commands, marking.commands);
+      const isSame = marking === null || JSON.stringify(commands) === JSON.stringify(marking.commands);
       return { isEarlier, fields, marking: isSame ? null : { ...marking, commands } };
     },
   };
@@ -129,10 +129,6 @@ function createOrder() {
     if (marking !== null) reference = { value, distance };
     return distance;
   };
-}
-
-function isEqual(a: readonly MarkingCommand[] | null, b: readonly MarkingCommand[] | null): boolean {
-  return JSON.stringify(a) === JSON.stringify(b);
 }
 
 /** Returns the NAL unit with other numbers in its first bytes. */

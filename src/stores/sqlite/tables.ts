@@ -125,17 +125,12 @@ function nextPlaces<T extends Place>(rows: unknown[]): NextPlaces<T> {
   return { places, last: isLast ? undefined : places.at(-1)?.place };
 }
 
-/** Returns the `seq` of each task, of one that comes again only once. */
-function seqsOf(rows: unknown[]): Set<number> {
-  return new Set((rows as { seq: number }[]).map(({ seq }) => seq));
-}
-
 /** Returns the newest task that is reused instead of this one. */
 function findReusable(sql: Statements, task: Task, places: number): TaskRow | undefined {
   const { video, site } = searchKeysOf(task);
   const byUrl = video.flatMap((key) => [...sql.reusableByVideo.all(key), ...sql.reusableByPage.all(key)]);
-  const found = seqsOf([...byUrl, ...site.flatMap((key) => sql.reusableBySite.all(key))]);
-  const newestFirst = [...found].toSorted((a, b) => b - a).values();
+  const found = [...byUrl, ...site.flatMap((key) => sql.reusableBySite.all(key))] as unknown as { seq: number }[];
+  const newestFirst = [...new Set(found.map(({ seq }) => seq))].toSorted((a, b) => b - a).values();
   return newestFirst
     .map((seq) => sql.taskBySeq.get(seq) as unknown as TaskRow)
     .find((row) => {

@@ -64,8 +64,10 @@ export function watchLimits(
     const silence = { what: "a single step", limitMs: limits.silenceMs, tookMs: silentMs, bounds: "" };
     const silenceError = checkTime(silence, usedMs - usedBeforeMs);
     if (work === null || silenceError !== undefined) return silenceError;
-    const [what, bounds] = [works[work.kind].name, ` for ${work.bytes} bytes`];
-    return checkTime({ what, limitMs: limitMsOf(work, limits), tookMs: workedMs, bounds }, usedMs - usedBeforeWorkMs);
+    const { name: what, bytesPerMs } = works[work.kind];
+    const limitMs = limits.workMs + Math.ceil(work.bytes / bytesPerMs);
+    const bounds = ` for ${work.bytes} bytes`;
+    return checkTime({ what, limitMs, tookMs: workedMs, bounds }, usedMs - usedBeforeWorkMs);
   }
 
   const timer = setInterval(() => {
@@ -128,10 +130,6 @@ function checkTime(
   const seconds = Math.round((starvedFactor * limitMs) / 1000);
   const message = `the process of the download got hardly any processor time or disk for ${seconds} s`;
   return new ServiceError("unavailable", message);
-}
-
-function limitMsOf({ kind, bytes }: FileWork, { workMs }: WorkerLimits): number {
-  return workMs + Math.ceil(bytes / works[kind].bytesPerMs);
 }
 
 /** Returns the process's resident memory; 0 if it has ended or the system is not Linux. */

@@ -69,7 +69,7 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines, onDro
       for (const sample of samples) writeSample(bytes, sample, offset, presented);
     },
     /** Returns the seconds that have been added to the latest media times of a timeline; `null`: to none. */
-    latestOffset: (timing: SegmentTiming) => latestOffsetOf(position, timing),
+    latestOffset: ({ timeline }: SegmentTiming) => (timeline === position.timeline ? position.offsetS : null),
     /** Writes what is held back where Periods end. */
     flush: () => cuts.flush(),
   };
@@ -153,10 +153,6 @@ function advance(position: TimelinePosition, { track, dts, pts, duration }: Inde
   const endS = secondsOf(track, pts + duration) + offsetS;
   position.reachedS = Math.max(position.reachedS, endS);
   return endS;
-}
-
-function latestOffsetOf({ timeline, offsetS }: TimelinePosition, timing: SegmentTiming): number | null {
-  return timing.timeline === timeline ? offsetS : null;
 }
 
 const limits = discontinuityLimits(1);
