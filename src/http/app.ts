@@ -60,6 +60,8 @@ export interface AppSettings {
   infoConcurrency: number;
   /** Event streams that are open at a time; default 1,000. */
   maxEventStreams?: number;
+  /** Files of the archives that are sent at a time; default 2,000,000. */
+  maxArchiveFiles?: number;
   /** What tasks have of options that their request does not state; default: none. */
   defaultOptions?: TaskOptions;
   /** What names the files of archives, as in the library. */
@@ -77,7 +79,7 @@ export type App = FastifyInstance;
 export async function buildApp(parts: AppParts, settings: AppSettings): Promise<App> {
   const { keys, files, library, resolver, client, metrics, drainSignal } = parts;
   const { infoTimeoutMs, infoCacheTtlS, infoConcurrency, maxEventStreams = 1_000, template, web } = settings;
-  const { defaultOptions = {} } = settings;
+  const { defaultOptions = {}, maxArchiveFiles = 2_000_000 } = settings;
   const { allowedOrigins: origins, maxConnections } = settings.server;
   const store = withPacedReads(parts.store);
   const infoCache = createInfoCache({
@@ -105,7 +107,7 @@ export async function buildApp(parts: AppParts, settings: AppSettings): Promise<
     const inTurn = shareChanges();
     await app.register(singleTaskRoutes, { store, files, library, waits, inTurn });
     await app.register(taskActionRoutes, { store, inTurn });
-    const media = { defaultOptions, template, infoCache, access, tokens, inTurn };
+    const media = { defaultOptions, template, maxArchiveFiles, infoCache, access, tokens, inTurn };
     await app.register(mediaRoutes, { ...parts, store, ...media });
     await app.register(eventRoutes, { store, keys, maxStreams: maxEventStreams, origins });
     await app.register(sessionRoutes, { access });

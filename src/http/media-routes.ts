@@ -26,6 +26,8 @@ interface MediaRoutesDeps extends NewTaskDeps {
   infoCache: InfoCache;
   /** What names the files of archives. */
   template: Template;
+  /** As `maxFiles` of archives. */
+  maxArchiveFiles: number;
   /** Of links. */
   tokens: LinkTokens;
   observer?: { onFileBytes?: (bytes: number) => void } | undefined;
@@ -33,10 +35,10 @@ interface MediaRoutesDeps extends NewTaskDeps {
 
 /** The routes that send what tasks have made: files, archives, streams, and links to all three. */
 export const mediaRoutes: FastifyPluginAsync<MediaRoutesDeps> = async (app, deps) => {
-  const { store, files, template, observer } = deps;
+  const { store, files, template, maxArchiveFiles: maxFiles, observer } = deps;
   const streams = createFileStreams(observer?.onFileBytes);
   const sendFile = createFileSender(files, streams);
-  const archives = createArchiveSender({ store, files, template, streams });
+  const archives = createArchiveSender({ store, files, template, streams, maxFiles });
   const sendStream = createStreamSender({ store, files, streams, sendFile });
   const senders = { sendFile, archives, sendStream };
   await app.register(fileRoutes, { ...deps, ...senders });

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { FileStore } from "../../src/files/files.ts";
 import type { Task } from "../../src/model/task.ts";
@@ -11,6 +11,7 @@ import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { buildApp } from "./app.ts";
 import { addCollection } from "./finished-collection.ts";
 import { addFinishedTask } from "./finished-task.ts";
+import { addKey } from "./keys.ts";
 import { makeFolder } from "../folder.ts";
 import { countListsByTurn } from "../stores/lists-by-turn.ts";
 
@@ -176,4 +177,33 @@ test("readers of a long archive that wait do not have its headers in memory each
   // The connections take 3 MB, all headers of the archive would take 0.2 MB for each reader.
   expect(process.memoryUsage().heapUsed - before).toBeLessThan(8_000_000);
   left.abort();
+});
+
+test("archives that are being sent have so many files at most, of which each key has its share", async () => {
+  const files = openDiskFiles({ folder: makeFolder() });
+  const store = createMemoryStore();
+  const [eve, bob] = [await addKey(store, "eve"), await addKey(store, "bob")];
+  const large = await addCollection({ store, files, count: 210, owner: "eve" });
+  for (let n = 0; n < 210; n += 1) await large.finish({ title: "A" }, "film ".repeat(20_000));
+  const { id: small } = await addFinishedTask({ store, files }, content, {}, "bob");
+  const app = await buildApp({ store, files, maxArchiveFiles: 500 });
+  onTestFinished(() => app.close());
+  await app.listen({ host: "127.0.0.1", port: 0 });
+  const { port } = app.server.address() as AddressInfo;
+  const left = new AbortController();
+  const ask = (id: string, { headers }: typeof eve, method = "GET") =>
+    fetch(`http://127.0.0.1:${port}/tasks/${id}/files.zip`, { method, headers, signal: left.signal });
+  // Its 3 of the 5 places, one for each hundred files, are taken until it is read.
+  expect((await ask(large.id, eve)).status).toBe(200);
+  const refused = await ask(large.id, eve);
+  expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "10"]);
+  expect(await refused.json()).toMatchObject({ code: "too_many_requests" });
+  expect((await ask(small, bob, "HEAD")).status).toBe(200);
+  left.abort();
+  await vi.waitUntil(
+    async () =>
+      (await app.inject({ method: "HEAD", url: `/tasks/${large.id}/files.zip`, headers: eve.headers })).statusCode ===
+      200,
+    60_000,
+  );
 });

@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import type { FastifyReply } from "fastify";
+import { type Release, Shares } from "../../async/shares.ts";
 import { ServiceError } from "../../model/errors.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { requireTask } from "../access/ownership.ts";
@@ -12,7 +13,7 @@ import type { Task } from "../../model/task.ts";
 import type { Template } from "../../runner/library/template.ts";
 import type { IntRange } from "../../net/byte-range.ts";
 import { createFileStreams, type FileStreams, recipientOf } from "../responses/file-streams.ts";
-import { createTurns, untilClosed } from "../responses/turns.ts";
+import { createTurns, onClosed, untilClosed } from "../responses/turns.ts";
 import { createArchiver, createArchiveStreams } from "./archive.ts";
 
 const schema = {
@@ -20,7 +21,7 @@ const schema = {
   params: TaskParams,
   operationId: "getArchive",
   summary: "Download all files of a task, or of all tasks of a collection, as one ZIP archive",
-  ...getFileSchema(zip, [...taskErrors, "file_removed"]),
+  ...getFileSchema(zip, [...taskErrors, "file_removed", "too_many_requests"]),
 };
 
 interface ArchiveRoutesOptions {
@@ -44,6 +45,8 @@ interface ArchiveOptions {
   /** What names the files. */
   template: Template;
   streams: FileStreams;
+  /** Files that the archives have which are made or sent at a time, rounded up for each to hundreds; owners share them. */
+  maxFiles: number;
 }
 
 export type ArchiveSender = ReturnType<typeof createArchiveSender>;
@@ -53,9 +56,9 @@ const filesAtOnce = 50;
 
 /** Creates a sender of all files of a task, or of all members of a collection, as one archive. */
 export function createArchiveSender(options: ArchiveOptions) {
-  const { store, files, template, streams } = options;
+  const { store, files, template, streams, maxFiles } = options;
   const archiveStreams = createArchiveStreams(files, streams, createFileStreams());
-
+  const takePlaces = sharePlaces(maxFiles);
   const turns = createTurns();
 
   /** Reads all members: each page, and what is made of a few of them, in a turn of its own. */
@@ -92,11 +95,15 @@ export function createArchiveSender(options: ArchiveOptions) {
      * Sends the archive, or its head, with conditions and ranges; returns whether there is a file: to await the reply would
      * return nothing.
      *
-     * @throws ServiceError `precondition_failed`, `range_not_satisfiable`
+     * @throws ServiceError `precondition_failed`, `range_not_satisfiable`, `too_many_requests`
      */
     async send(request: SentRequest, reply: FastifyReply, task: Task): Promise<boolean> {
       const archiver = createArchiver(template);
-      for await (const member of membersOf(task, request, reply)) archiver.add(member);
+      const take = takePlaces(request, reply, task);
+      for await (const member of membersOf(task, request, reply)) {
+        archiver.add(member);
+        take(archiver.count);
+      }
       const archive = archiver.finish();
       if (archive === undefined) return false;
       const etag = `"zip-${archive.id}"`;
@@ -107,6 +114,33 @@ export function createArchiveSender(options: ArchiveOptions) {
       return true;
     },
   };
+}
+
+/** Files of an archive for which it takes one place: what is known of a file takes a hundred bytes of memory until the archive is sent. */
+const filesPerPlace = 100;
+
+/**
+ * Lets archives have so many files together; owners share the places for them. Returns what prepares a reply: it returns a function that takes
+ * as many places, until the reply is sent, as so many files need.
+ */
+function sharePlaces(maxFiles: number) {
+  const places = new Shares(Math.ceil(maxFiles / filesPerPlace));
+  return ({ caller }: SentRequest, { raw }: FastifyReply, task: Task): ((files: number) => void) => {
+    const taken: Release[] = [];
+    onClosed(raw, () => taken.forEach((release) => release()));
+    return (files) => {
+      while (taken.length * filesPerPlace < files && !raw.destroyed) {
+        const release = places.take(caller?.name ?? task.owner ?? "");
+        if (release === undefined) throw manyFilesError(maxFiles);
+        taken.push(release);
+      }
+    };
+  };
+}
+
+function manyFilesError(maxFiles: number): ServiceError {
+  const rule = `the archives that are being sent have ${maxFiles} files or nearly so many, of which each key has its share`;
+  return new ServiceError("too_many_requests", rule, { retryAfterS: 10 });
 }
 
 function nameOf({ id, file, info }: Task): string {

@@ -53,6 +53,10 @@ export function createArchiver(template: Template) {
         zip.add(added);
       }
     },
+    /** Files that were added. */
+    get count(): number {
+      return files.length;
+    },
     /** Returns the archive of what was added; undefined: that was nothing. */
     finish(): Archive | undefined {
       if (files.length === 0) return undefined;
