@@ -25,36 +25,42 @@ const responseTimeoutMs = 10_000;
 /** Three times the service's heartbeat interval. */
 const silenceMs = 45_000;
 
+/** How long reading all may take at most. */
+const longestReadMs = 600_000;
+
 /** Creates a client that follows the event stream of a service, in Node and in a browser. */
 export function createFeedClient<Change>(options: FeedOptions<Change>) {
   const { url, headers = {}, readAll, parse, onConnect, onDisconnect } = options;
   let lastId: string | undefined;
   let pauseMs = firstPauseMs;
+  /** How long reading all may take: longer after it has failed. */
+  let readMs = silenceMs;
 
   async function* connect(signal: AbortSignal): AsyncGenerator<Change[]> {
     const connection = new AbortController();
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const expectDataWithin = (ms: number) => {
-      clearTimeout(timer);
-      timer = setTimeout(() => connection.abort(new Error(`no data for ${ms / 1000} s`)), ms);
-    };
+    const silence = createTimer((error) => connection.abort(error));
     try {
-      expectDataWithin(responseTimeoutMs);
+      silence.start(responseTimeoutMs);
       const fields = { ...headers, ...(lastId !== undefined && { "last-event-id": lastId }) };
       const ended = AbortSignal.any([signal, connection.signal]);
       const stream = await openStream(url, fields, ended);
-      const onData = () => expectDataWithin(silenceMs);
-      onData();
-      if (lastId === undefined) yield await readAll(ended);
+      const onData = () => silence.start(silenceMs);
+      const read = () => {
+        silence.start(readMs);
+        readMs = longestReadMs;
+        return readAll(ended);
+      };
+      if (lastId === undefined) yield await read();
       pauseMs = firstPauseMs;
+      readMs = silenceMs;
       onConnect?.();
       for await (const events of readEvents(chunksOf(stream, onData))) {
         const isReset = events.some(({ event }) => event === "reset");
-        yield isReset ? await readAll(ended) : await parse(events, ended);
+        yield isReset ? await read() : await parse(events, ended);
         lastId = events.findLast(({ id }) => id !== undefined)?.id ?? lastId;
       }
     } finally {
-      clearTimeout(timer);
+      silence.stop();
       connection.abort();
     }
   }
@@ -81,6 +87,18 @@ export function createFeedClient<Change>(options: FeedOptions<Change>) {
         await sleep(waitMs, signal);
       }
     },
+  };
+}
+
+/** Creates a timer that calls back, with an error, once no data have come for so long; `start` starts it again. */
+function createTimer(onEnd: (error: Error) => void) {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  return {
+    start(ms: number): void {
+      clearTimeout(timer);
+      timer = setTimeout(() => onEnd(new Error(`no data for ${ms / 1000} s`)), ms);
+    },
+    stop: () => clearTimeout(timer),
   };
 }
 
@@ -166,11 +184,12 @@ export async function* readEvents(stream: AsyncIterable<Uint8Array>): AsyncGener
   }
 }
 
-/** Yields the chunks of a stream, which not every browser can iterate over. */
+/** Yields the chunks of a stream, which not every browser can iterate over; `onChunk` is called at the start, too. */
 async function* chunksOf(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   onChunk: () => void,
 ): AsyncGenerator<Uint8Array> {
+  onChunk();
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
     onChunk();
     yield part.value;

@@ -27,15 +27,16 @@ function App({ tasks }: { tasks: Tasks }): ComponentChild {
 function WaysHere(): ComponentChild {
   return h(
     "nav",
-    { class: "row", "aria-label": "Ways to use this service" },
+    { class: "row" },
+    // A popover closes with Escape and by a click beside it, and returns the focus.
+    h("button", { popovertarget: "ways" }, "Add to browser"),
     h(
-      "details",
-      { class: "ways" },
-      h("summary", {}, "Add to browser"),
+      "dialog",
+      { id: "ways", popover: "auto", class: "card", "aria-label": "Add to browser" },
       h(
         "div",
-        { class: "card stack" },
-        h("p", {}, "Drag this link to your bookmarks. On any page, click the bookmark to open that page in Unreel."),
+        { class: "stack" },
+        h("p", {}, "Drag this link to your bookmarks. There, it opens the page that you are on in Unreel."),
         h("p", {}, h("a", { class: "button", href: bookmarklet(), onClick: stay }, "Open in Unreel")),
         h("p", {}, "In Chrome on Android, over HTTPS, install this page as an app, to share pages to it."),
       ),

@@ -68,6 +68,15 @@ describe("the web UI", () => {
     expect([post.statusCode, post.headers.allow]).toEqual([405, "GET, HEAD, OPTIONS"]);
   });
 
+  it("has a picture for the previews of chats, a PNG of 512 pixels", async () => {
+    const { body } = await get("/");
+    const [, picture = ""] = /<meta property="og:image" content="([^"]+)"/.exec(body) ?? [];
+    const { headers, rawPayload } = await get(`/${picture}`);
+    expect(headers["content-type"]).toBe("image/png");
+    expect(rawPayload.subarray(0, 8)).toEqual(Buffer.from("\x89PNG\r\n\x1a\n", "latin1"));
+    expect([rawPayload.readUInt32BE(16), rawPayload.readUInt32BE(20)]).toEqual([512, 512]);
+  });
+
   it("has a manifest, with which it can be installed and pages can be shared to it", async () => {
     const response = await get("/manifest.webmanifest");
     expect(response.headers["content-type"]).toBe("application/manifest+json");
@@ -80,7 +89,7 @@ describe("the web UI", () => {
 });
 
 describe("the assets of the page", () => {
-  it("are all there, never change and are JavaScript without types, CSS and an icon", async () => {
+  it("are all there, never change and are JavaScript without types, CSS and icons", async () => {
     const types = new Set<string>();
     for (const path of await assets()) {
       const response = await get(path);
@@ -94,6 +103,7 @@ describe("the assets of the page", () => {
       expect(response.body).not.toMatch(/^import type|^ *\/\*\*|sourceMappingURL/m);
     }
     expect([...types].toSorted()).toEqual([
+      "image/png",
       "image/svg+xml",
       "text/css; charset=utf-8",
       "text/javascript; charset=utf-8",
@@ -117,7 +127,8 @@ describe("the assets of the page", () => {
   });
 
   it("are few and light, as the page has all that its first visit needs, and no more", async () => {
-    const paths = await assets();
+    // Browsers do not fetch the picture of previews.
+    const paths = (await assets()).filter((path) => !path.endsWith(".png"));
     const main = paths.find((path) => path.endsWith("/main.js")) ?? "";
     const { body } = await get(main);
     const imported = [...body.matchAll(/\bfrom"\.\/([^"]+)"/g)].map(([, name]) => name);

@@ -1,7 +1,7 @@
-import { createServer } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { effect } from "@preact/signals";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { App } from "../../src/http/app.ts";
 import { buildApp } from "../http/app.ts";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
@@ -204,6 +204,32 @@ describe("the page's tasks", () => {
     const [one = 0, two = 0] = times;
     expect(two - one).toBeGreaterThan(990);
     expect(tasks.connection.value).toBe("lost");
+  });
+
+  it("are shown also if the list takes longer than the service may be silent: it has 45 s, then 10 minutes", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const lists: ServerResponse[] = [];
+    const asked = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const server = createServer((request, response) => {
+      if (request.url === "/tasks/events")
+        response.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders();
+      else asked[lists.push(response) - 1]?.resolve();
+    });
+    onTestFinished(() => server.close().closeAllConnections());
+    await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+    const { port } = server.address() as AddressInfo;
+    const tasks = createTasks(new URL(`http://127.0.0.1:${port}/`));
+    follow(tasks);
+    await asked[0]?.promise;
+    vi.advanceTimersByTime(45_000);
+    await until(() => tasks.connection.value === "lost");
+    await vi.advanceTimersByTimeAsync(200);
+    await asked[1]?.promise;
+    vi.advanceTimersByTime(599_000);
+    lists[1]?.writeHead(200, { "content-type": "application/json" }).end('{"tasks":[],"next":null}');
+    await until(() => tasks.isRead.value);
+    expect(lists).toHaveLength(2);
   });
 
   it("are listed in pages, those in one state alone if wanted", async () => {

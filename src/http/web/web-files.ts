@@ -22,15 +22,15 @@ export interface WebFiles {
  */
 export async function buildWebFiles(src = new URL("../../", import.meta.url)): Promise<WebFiles> {
   const folder = fileURLToPath(new URL("web/", src));
-  const { texts, imports } = await bundle(folder);
+  const { files, imports } = await bundle(folder);
   const hash = createHash("sha256")
-    .update(JSON.stringify([...texts]))
+    .update(JSON.stringify([...files].map(([name, bytes]) => [name, bytes.toString("base64")])))
     .digest("base64url");
   const prefix = `assets/${hash.slice(0, 16)}/`;
   const read = async (name: string): Promise<string> => {
     const text = await readFile(`${folder}${name}`, "utf8");
     return text.replaceAll(/"([\w.-]+)"/g, (quoted, asset: string) =>
-      texts.has(asset) ? `"${prefix}${asset}"` : quoted,
+      files.has(asset) ? `"${prefix}${asset}"` : quoted,
     );
   };
   const preloads = importsOf(imports).map((name) => `<link rel="modulepreload" href="${prefix}${name}" />\n`);
@@ -39,9 +39,9 @@ export async function buildWebFiles(src = new URL("../../", import.meta.url)): P
     page: createWebFile("text/html; charset=utf-8", page),
     manifest: createWebFile("application/manifest+json", await read("manifest.webmanifest")),
     assets: new Map(
-      [...texts].map(([name, text]) => [
+      [...files].map(([name, bytes]) => [
         prefix + name,
-        createWebFile(types[extname(name)] ?? "application/octet-stream", text),
+        createWebFile(types[extname(name)] ?? "application/octet-stream", bytes),
       ]),
     ),
   };
@@ -49,7 +49,7 @@ export async function buildWebFiles(src = new URL("../../", import.meta.url)): P
 
 interface Bundle {
   /** The bundled files, by name. */
-  texts: ReadonlyMap<string, string>;
+  files: ReadonlyMap<string, Buffer>;
   imports: Metafile["outputs"];
 }
 
@@ -62,8 +62,8 @@ async function bundle(folder: string): Promise<Bundle> {
       outdir: folder,
       write: false,
       metafile: true,
-      entryPoints: ["main.ts", "style.css", "icon.svg"],
-      loader: { ".svg": "copy" },
+      entryPoints: ["main.ts", "style.css", "icon.svg", "icon.png"],
+      loader: { ".svg": "copy", ".png": "copy" },
       bundle: true,
       splitting: true,
       format: "esm",
@@ -73,8 +73,8 @@ async function bundle(folder: string): Promise<Bundle> {
       tsconfigRaw: {},
       logLevel: "silent",
     });
-    const texts = new Map(outputFiles.map(({ path, text }) => [basename(path), text]));
-    return { texts, imports: metafile.outputs };
+    const files = new Map(outputFiles.map(({ path, contents }) => [basename(path), Buffer.from(contents)]));
+    return { files, imports: metafile.outputs };
   } finally {
     await stop();
   }
@@ -95,6 +95,7 @@ const types: Readonly<Record<string, string>> = {
   ".js": "text/javascript; charset=utf-8",
   ".css": "text/css; charset=utf-8",
   ".svg": "image/svg+xml",
+  ".png": "image/png",
 };
 
 /** Content codings (RFC 9110 §8.4.1), best first. */
@@ -110,8 +111,8 @@ export interface WebFile {
   encode(coding: Coding): Promise<Buffer>;
 }
 
-function createWebFile(type: string, text: string): WebFile {
-  const bytes = Buffer.from(text);
+function createWebFile(type: string, content: string | Buffer): WebFile {
+  const bytes = Buffer.from(content);
   const encoded = new Map<Coding, Promise<Buffer>>();
   return {
     type,

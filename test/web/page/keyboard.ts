@@ -62,6 +62,16 @@ export function keyboardAlone(openTab: OpenTab): void {
     await expect.poll(() => focusedName(page)).toBe("Downloads");
   });
 
+  it("opens and closes what tells how to get here, and comes back to its button", async () => {
+    const { page } = await openTab((await openApp()).url);
+    await tabTo(page, "button", "Add to browser");
+    await page.keyboard.press("Enter");
+    await tabTo(page, "link", "Open in Unreel");
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await expect.poll(() => page.evaluate("document.activeElement.textContent")).toBe("Add to browser");
+  });
+
   it("downloads the best at once with Ctrl+Enter", async () => {
     const app = await openApp();
     const { page } = await openTab(app.url);
