@@ -3,7 +3,8 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
 import type { Task } from "../../src/model/task.ts";
-import { type ServiceProcess, startService } from "./service.ts";
+import type { ServiceProcess } from "./service.ts";
+import { startTestService } from "./test-service.ts";
 import { makeFolder } from "../folder.ts";
 
 /** A site whose pages are sent when the test says so. */
@@ -29,14 +30,12 @@ async function openSite() {
 }
 
 async function start(dataDir: string, env: Record<string, string> = {}): Promise<ServiceProcess> {
-  const service = await startService({
+  return startTestService({
     DATA_DIR: dataDir,
     ALLOW_NETWORKS: "127.0.0.0/8",
     MIN_FREE_BYTES: "0",
     ...env,
   });
-  onTestFinished(async () => void (await service.end("SIGKILL")));
-  return service;
 }
 
 async function listTasks({ url }: ServiceProcess): Promise<Task[]> {

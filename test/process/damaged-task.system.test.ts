@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { openTaskClient } from "./download-client.ts";
-import { startService } from "./service.ts";
+import { startTestService } from "./test-service.ts";
 import { makeFolder } from "../folder.ts";
 
 const page = "https://video.example.com/watch";
@@ -10,8 +10,7 @@ const page = "https://video.example.com/watch";
 it("a damaged task does not hide the others: it alone is an error, and can be deleted", async () => {
   const dataDir = makeFolder();
   const start = async () => {
-    const service = await startService({ DATA_DIR: dataDir, CONCURRENCY: "0" });
-    onTestFinished(() => void service.end("SIGKILL"));
+    const service = await startTestService({ DATA_DIR: dataDir, CONCURRENCY: "0" });
     return { service, client: await openTaskClient(service.url) };
   };
   const before = await start();

@@ -5,16 +5,15 @@ import { startSite } from "../media/site.ts";
 import { openDatabase } from "../postgres/database.ts";
 import { openCluster } from "./cluster.ts";
 import { openTaskClient } from "./download-client.ts";
-import { type ServiceProcess, startService } from "./service.ts";
+import type { ServiceProcess } from "./service.ts";
+import { startTestService } from "./test-service.ts";
 import { watchVisits } from "./visits.ts";
 import { makeFolder } from "../folder.ts";
 
 const longMs = "60000";
 
 async function start(dataDir: string, DRAIN_MS: string): Promise<ServiceProcess> {
-  const service = await startService({ DATA_DIR: dataDir, CONCURRENCY: "0", DRAIN_MS });
-  onTestFinished(async () => void (await service.end("SIGKILL")));
-  return service;
+  return startTestService({ DATA_DIR: dataDir, CONCURRENCY: "0", DRAIN_MS });
 }
 
 function post({ url }: ServiceProcess): Promise<Response> {

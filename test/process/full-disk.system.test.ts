@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { statSync, truncateSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { openTaskClient } from "./download-client.ts";
-import { type ServiceProcess, startService } from "./service.ts";
+import type { ServiceProcess } from "./service.ts";
+import { startTestService } from "./test-service.ts";
 import { fillDisk, mountSmallDisk } from "./small-disk.ts";
 
 /** The largest task. */
@@ -16,9 +17,8 @@ it("on a disk that is full a service is ready only when it can store a task, and
     test.skip("needs the right to mount a disk");
     return;
   }
-  const start = () => startService({ DATA_DIR: dataDir, CONCURRENCY: "0" });
+  const start = () => startTestService({ DATA_DIR: dataDir, CONCURRENCY: "0" });
   const service = await start();
-  onTestFinished(async () => void (await service.end("SIGKILL")));
   const accepted = [await post(service)];
   const ballast = join(dataDir, "ballast");
   fillDisk(ballast);
@@ -34,7 +34,6 @@ it("on a disk that is full a service is ready only when it can store a task, and
   expect(refusals).toBeGreaterThan(10);
   await service.end("SIGKILL");
   const again = await start();
-  onTestFinished(async () => void (await again.end("SIGKILL")));
   const client = await openTaskClient(again.url);
   expect((await client.list()).map(({ id }) => id)).toEqual(accepted.toReversed());
   client.close();

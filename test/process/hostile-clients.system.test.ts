@@ -7,16 +7,15 @@ import { resource } from "../media/resources.ts";
 import { startSite } from "../media/site.ts";
 import { openTaskClient } from "./download-client.ts";
 import { paddedFilm } from "./padded-film.ts";
-import { type ServiceProcess, startCommand, startService } from "./service.ts";
+import { type ServiceProcess, startCommand } from "./service.ts";
+import { startTestService } from "./test-service.ts";
 import { descriptors, residentBytes } from "./usage.ts";
 import { makeFolder } from "../folder.ts";
 
 const MiB = 1024 * 1024;
 
 async function start(env: Record<string, string>, command?: string[]): Promise<ServiceProcess> {
-  const service = await startService({ STORE_URL: "memory:", ...env }, command);
-  onTestFinished(async () => void (await service.end("SIGKILL")));
-  return service;
+  return startTestService({ STORE_URL: "memory:", ...env }, command);
 }
 
 /** Opens a connection, sends `bytes` on it and reads nothing more than Node does by itself. */

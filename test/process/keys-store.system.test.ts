@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
 import { join, relative } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { openDatabase } from "../postgres/database.ts";
 import { query } from "../stores/postgres/query.ts";
 import { addKey, runKeyProgram } from "./keys.ts";
-import { startService } from "./service.ts";
+import { startTestService } from "./test-service.ts";
 import { makeFolder } from "../folder.ts";
 
 /** Returns the URL of an empty database, with a password, and what the command calls it. */
@@ -93,8 +93,7 @@ describe("npm run key says which store it used:", () => {
 
   it("that of a running service, by the DATA_DIR which they share", async () => {
     const env = { DATA_DIR: makeFolder(), CONCURRENCY: "0" };
-    const service = await startService(env);
-    onTestFinished(async () => void (await service.end("SIGKILL")));
+    await startTestService(env);
     const name = `the service that runs on DATA_DIR ${env.DATA_DIR}`;
     const errors = async (...args: string[]) => (await runKeyProgram(env, ...args)).stderr;
     expect(await errors("list")).toBe(`${name} has no keys: whoever reaches the service may use it\n`);
@@ -128,8 +127,7 @@ describe("npm run key says which store it used:", () => {
 
   it("a database also if a service with another store runs on the same DATA_DIR", async () => {
     const DATA_DIR = makeFolder();
-    const service = await startService({ DATA_DIR, CONCURRENCY: "0" });
-    onTestFinished(async () => void (await service.end("SIGKILL")));
+    const service = await startTestService({ DATA_DIR, CONCURRENCY: "0" });
     const { url: STORE_URL, name } = await openNamedDatabase();
     const { stderr } = await runKeyProgram({ DATA_DIR, STORE_URL }, "add", "anna");
     expect(stderr).toContain(`anna was added to the keys of ${name}\n`);

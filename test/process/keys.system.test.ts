@@ -2,18 +2,17 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { openDatabase } from "../postgres/database.ts";
 import { addKey, bearer, runKeyProgram } from "./keys.ts";
-import { collectLog, startService } from "./service.ts";
+import { collectLog } from "./service.ts";
+import { startTestService } from "./test-service.ts";
 import { openTestCluster } from "./test-cluster.ts";
 import { makeFolder } from "../folder.ts";
 
 /** Starts a service that ends with the test. */
 async function start(env: Record<string, string>) {
-  const service = await startService({ CONCURRENCY: "0", ...env });
-  onTestFinished(async () => void (await service.end("SIGKILL")));
-  return service;
+  return startTestService({ CONCURRENCY: "0", ...env });
 }
 
 async function statusOf(url: string, headers: Record<string, string> = {}): Promise<number> {

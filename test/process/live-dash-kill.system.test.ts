@@ -5,7 +5,7 @@ import { liveResources, startLiveDash } from "../media/live-dash.ts";
 import { probe } from "../media/probe.ts";
 import { startSite } from "../media/site.ts";
 import { openTaskClient } from "./download-client.ts";
-import { startService } from "./service.ts";
+import { startTestService } from "./test-service.ts";
 import { makeFolder } from "../folder.ts";
 
 it("a recording of live DASH has each listed frame once although the service is killed", async () => {
@@ -15,7 +15,7 @@ it("a recording of live DASH has each listed frame once although the service is 
   onTestFinished(() => site.close());
   const { requested } = startLiveDash(site, { addressing: "$Time$ of a timeline" });
   const open = async () => {
-    const service = await startService({ DATA_DIR: dataDir, ALLOW_NETWORKS: "127.0.0.1/32" });
+    const service = await startTestService({ DATA_DIR: dataDir, ALLOW_NETWORKS: "127.0.0.1/32" });
     return { service, client: await openTaskClient(service.url) };
   };
   const killed = await open();
@@ -26,8 +26,7 @@ it("a recording of live DASH has each listed frame once although the service is 
   killed.client.close();
   await killed.service.end("SIGKILL");
 
-  const { service, client } = await open();
-  onTestFinished(async () => void (await service.end("SIGKILL")));
+  const { client } = await open();
   onTestFinished(() => client.close());
   expect(await client.ended(id)).toMatchObject({ state: "succeeded", attempts: 1, file: { warnings: [] } });
   const path = join(dataDir, "recorded.mp4");

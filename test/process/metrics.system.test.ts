@@ -8,15 +8,15 @@ import { openTaskClient } from "./download-client.ts";
 import { film, openSite } from "./film-site.ts";
 import { findFreePort } from "./free-port.ts";
 import { addKey, bearer } from "./keys.ts";
-import { collectLog, startRefused, startService } from "./service.ts";
+import { collectLog, startRefused } from "./service.ts";
+import { startTestService } from "./test-service.ts";
 import { makeFolder } from "../folder.ts";
 
 /** Starts the program with metrics; returns it, its log, and what reads them. */
 async function start(env: Record<string, string> = {}) {
   const port = await findFreePort();
   const settings = { DATA_DIR: makeFolder(), ALLOW_NETWORKS: "127.0.0.1/32", MIN_FREE_BYTES: "0" };
-  const service = await startService({ ...settings, METRICS_PORT: port, ...env });
-  onTestFinished(() => void service.end("SIGKILL"));
+  const service = await startTestService({ ...settings, METRICS_PORT: port, ...env });
   const log = collectLog(service);
   const scrape = async () => {
     const response = await fetch(`http://127.0.0.1:${port}/metrics`);
@@ -90,8 +90,7 @@ it("tells of downloads and requests what each part of the service saw", async ()
 it("serves them on the port of the service too, to the key of an admin", async () => {
   const env = { DATA_DIR: makeFolder(), ROLE: "api", STORE_URL: await openDatabase() };
   const root = await addKey(env, "root", "--admin");
-  const service = await startService(env);
-  onTestFinished(() => void service.end("SIGKILL"));
+  const service = await startTestService(env);
   const url = `${service.url}/metrics`;
   expect((await fetch(url)).status).toBe(401);
   const families = parseExposition(await (await fetch(url, { headers: bearer(root) })).text());

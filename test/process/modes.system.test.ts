@@ -1,9 +1,9 @@
 import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { openTaskClient } from "./download-client.ts";
 import { openSite } from "./film-site.ts";
-import { startService } from "./service.ts";
+import { startTestService } from "./test-service.ts";
 import { makeFolder } from "../folder.ts";
 
 it.skipIf(process.platform === "win32")(
@@ -13,12 +13,11 @@ it.skipIf(process.platform === "win32")(
     const dataDir = join(parent, "new", "data");
     mkdirSync(join(parent, "new"), { mode: 0o755 });
     const site = await openSite();
-    const service = await startService({
+    const service = await startTestService({
       DATA_DIR: dataDir,
       ALLOW_NETWORKS: "127.0.0.1/32",
       MIN_FREE_BYTES: "0",
     });
-    onTestFinished(async () => void (await service.end("SIGKILL")));
     const client = await openTaskClient(service.url);
     const { id } = await client.post(site.url("film.mp4"));
     expect(await client.ended(id)).toMatchObject({ state: "succeeded" });

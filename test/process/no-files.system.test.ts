@@ -6,13 +6,12 @@ import { json } from "node:stream/consumers";
 import type { Task } from "../../src/model/task.ts";
 import { expect, it, onTestFinished } from "vitest";
 import { film, openSite } from "./film-site.ts";
-import { startService } from "./service.ts";
+import { startTestService } from "./test-service.ts";
 import { makeFolder } from "../folder.ts";
 
 async function startLimited() {
   const dataDir = makeFolder();
-  const service = await startService({ DATA_DIR: dataDir, ALLOW_NETWORKS: "127.0.0.0/8", MIN_FREE_BYTES: "0" });
-  onTestFinished(async () => void (await service.end("SIGKILL")));
+  const service = await startTestService({ DATA_DIR: dataDir, ALLOW_NETWORKS: "127.0.0.0/8", MIN_FREE_BYTES: "0" });
   const { pid } = service.process;
   const prlimit = (...args: string[]) => execFileSync("prlimit", [`--pid=${pid}`, ...args], { encoding: "utf8" });
   const before = prlimit("--nofile", "--noheadings", "--output=SOFT").trim();

@@ -1,11 +1,12 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, expect, it, onTestFinished, vi } from "vitest";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { startUpstream } from "../net/upstream.ts";
 import { listsAndTexts, MiB, pages } from "../resolvers/page/hostile-pages.ts";
 import { makeCgroup } from "./cgroup.ts";
 import { addKey, bearer } from "./keys.ts";
-import { type ServiceProcess, startCommand, startService } from "./service.ts";
+import { type ServiceProcess, startCommand } from "./service.ts";
+import { startTestService } from "./test-service.ts";
 import { makeFolder } from "../folder.ts";
 
 const cgroup = makeCgroup(512 * MiB);
@@ -89,7 +90,6 @@ async function start(): Promise<{ service: ServiceProcess; greedy: string; other
     INFO_TIMEOUT_MS: "240000",
     PAGE_MAX_BYTES: `${9 * MiB}`,
   };
-  const service = await startService(settings, cgroup?.commandOf(startCommand));
-  onTestFinished(async () => void (await service.end("SIGKILL")));
+  const service = await startTestService(settings, cgroup?.commandOf(startCommand));
   return { service, greedy, other };
 }

@@ -1,6 +1,7 @@
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { openTaskClient, type TaskClient } from "./download-client.ts";
-import { startCommand, startService } from "./service.ts";
+import { startCommand } from "./service.ts";
+import { startTestService } from "./test-service.ts";
 import { makeFolder } from "../folder.ts";
 
 const page = `https://video.example.com/${"long/".repeat(380)}`;
@@ -11,15 +12,13 @@ it.skipIf(process.platform === "win32")(
     const dataDir = makeFolder();
     const env = { DATA_DIR: dataDir, CONCURRENCY: "0" };
     const limited = ["sh", "-c", `ulimit -f 2048 && exec "$0" "$@"`, ...startCommand];
-    const service = await startService(env, limited);
-    onTestFinished(() => void service.end("SIGKILL"));
+    const service = await startTestService(env, limited);
     const client = await openTaskClient(service.url);
     const accepted = await fill(client);
     const listed = await client.list();
     client.close();
     await service.end("SIGTERM");
-    const again = await startService(env);
-    onTestFinished(() => void again.end("SIGKILL"));
+    const again = await startTestService(env);
     const later = await openTaskClient(again.url);
     const kept = await later.list();
     await later.post(page);

@@ -1,8 +1,9 @@
 import { copyFileSync, renameSync, rmSync, symlinkSync, truncateSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it, onTestFinished, vi } from "vitest";
+import { expect, it, vi } from "vitest";
 import { openTaskClient } from "./download-client.ts";
-import { collectLog, type ServiceProcess, startService } from "./service.ts";
+import { collectLog, type ServiceProcess } from "./service.ts";
+import { startTestService } from "./test-service.ts";
 import { makeFolder } from "../folder.ts";
 
 const page = "https://video.example.com/watch";
@@ -79,9 +80,7 @@ it("a removed write-ahead log loses no accepted task, even if the service is the
 async function startWithTask() {
   const dataDir = makeFolder();
   async function start(): Promise<ServiceProcess> {
-    const service = await startService({ DATA_DIR: dataDir, CONCURRENCY: "0" });
-    onTestFinished(() => void service.end("SIGKILL"));
-    return service;
+    return startTestService({ DATA_DIR: dataDir, CONCURRENCY: "0" });
   }
   const service = await start();
   const log = collectLog(service);

@@ -4,7 +4,7 @@ import { readMediaFixtures } from "../media/media-fixtures.ts";
 import { startSite } from "../media/site.ts";
 import { isChromiumMissing, launchChromium } from "../web/chromium.ts";
 import { openTaskClient } from "./download-client.ts";
-import { startService } from "./service.ts";
+import { startTestService } from "./test-service.ts";
 import { makeFolder } from "../folder.ts";
 
 /** How pages read a stream: `begun` resolves once there are bytes, `end` with how it ends. */
@@ -45,8 +45,7 @@ const saved = (url: string) => `
 
 it.skipIf(isChromiumMissing)("Chromium takes no half of a film whose source dies for a whole one", async () => {
   const dataDir = makeFolder();
-  const service = await startService({ DATA_DIR: dataDir, ALLOW_NETWORKS: "127.0.0.1/32", RETRY_BACKOFF_MS: "1" });
-  onTestFinished(async () => void (await service.end("SIGKILL")));
+  const service = await startTestService({ DATA_DIR: dataDir, ALLOW_NETWORKS: "127.0.0.1/32", RETRY_BACKOFF_MS: "1" });
   const client = await openTaskClient(service.url);
   onTestFinished(() => client.close());
   const fixture = readMediaFixtures().get("HLS in MPEG-TS with B-frames")!;

@@ -9,7 +9,8 @@ import { openTaskClient } from "./download-client.ts";
 import { startHalfSite } from "./held-site.ts";
 import { openLiveSite } from "./live-site.ts";
 import { paddedFilm } from "./padded-film.ts";
-import { type ServiceProcess, startService } from "./service.ts";
+import type { ServiceProcess } from "./service.ts";
+import { startTestService } from "./test-service.ts";
 import { descriptors, residentBytes } from "./usage.ts";
 import { framesOf, openStreamReader, save } from "./stream-client.ts";
 import { makeFolder } from "../folder.ts";
@@ -19,13 +20,12 @@ const film = paddedFilm(48 * MiB);
 const half = 32 * MiB;
 
 async function start(env: Record<string, string> = {}, dataDir = makeFolder()) {
-  const service = await startService({
+  const service = await startTestService({
     DATA_DIR: dataDir,
     ALLOW_NETWORKS: "127.0.0.1/32",
     MIN_FREE_BYTES: "0",
     ...env,
   });
-  onTestFinished(async () => void (await service.end("SIGKILL")));
   const client = await openTaskClient(service.url);
   onTestFinished(() => client.close());
   return { service, client };

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { findFreePort } from "./free-port.ts";
-import { collectLog, commandWith, type ServiceProcess, spawnService, startCommand, startService } from "./service.ts";
+import { collectLog, commandWith, type ServiceProcess, spawnService, startCommand } from "./service.ts";
+import { startTestService } from "./test-service.ts";
 
 const hasPython = spawnSync("python3", ["-c", "import pty"]).status === 0;
 
@@ -30,8 +31,7 @@ async function openSettings(): Promise<{ DATA_DIR: string; PORT: string; CONCURR
 type Settings = Awaited<ReturnType<typeof openSettings>>;
 
 async function start(settings: Settings, command?: string[]): Promise<ServiceProcess> {
-  const service = await startService(settings, command);
-  onTestFinished(async () => void (await service.end("SIGKILL")));
+  const service = await startTestService(settings, command);
   // By then it handles signals.
   await fillLog(service.url, 50);
   return service;

@@ -1,10 +1,11 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { openDatabase } from "../postgres/database.ts";
 import { makeFolder } from "../folder.ts";
 import { startReceiver } from "../webhooks/harness.ts";
 import { accept, answer, type Receiver } from "../webhooks/receiver.ts";
 import { addKey, bearer } from "./keys.ts";
-import { type ServiceProcess, startService } from "./service.ts";
+import type { ServiceProcess } from "./service.ts";
+import { startTestService } from "./test-service.ts";
 import { openTestCluster } from "./test-cluster.ts";
 import { webhookCrash } from "./webhook-crash.ts";
 import { webhookOutage } from "./webhook-outage.ts";
@@ -87,12 +88,6 @@ test("no message is lost or out of order when the receiver does not listen while
   const report = await webhookOutage({ dataDir: makeFolder(), outageMs: 500, tasks: 30 });
   expect(report).toMatchObject({ ended: 30, lost: 0, disordered: 0 });
 });
-
-async function startTestService(env: Record<string, string>): Promise<ServiceProcess> {
-  const service = await startService(env);
-  onTestFinished(async () => void (await service.end("SIGKILL")));
-  return service;
-}
 
 /** Cancels a new task that many times, retrying it in between; returns its id. */
 async function endTask({ url }: ServiceProcess, count = 1, key?: string): Promise<string> {

@@ -5,7 +5,7 @@ import { resource } from "../media/resources.ts";
 import { downloadsOf, isRunning } from "./child-processes.ts";
 import { openTaskClient } from "./download-client.ts";
 import { film, openSite } from "./film-site.ts";
-import { startService } from "./service.ts";
+import { startTestService } from "./test-service.ts";
 import { makeFolder } from "../folder.ts";
 
 const secret = "postgres-password-in-the-environment";
@@ -16,13 +16,12 @@ async function openScene(path: string, env: Record<string, string> = {}) {
   const site = await openSite();
   site.resources.set("nested.mkv", resource("video/x-matroska", buildNestedMkv(200_000)));
   if (path === "film.mp4") site.bytesPerSecond = film.length / 60;
-  const service = await startService({
+  const service = await startTestService({
     DATA_DIR: dataDir,
     ALLOW_NETWORKS: "127.0.0.1/32",
     MIN_FREE_BYTES: "0",
     ...env,
   });
-  onTestFinished(() => void service.end("SIGKILL"));
   const client = await openTaskClient(service.url);
   onTestFinished(() => client.close());
   const { id } = await client.post(site.url(path));
