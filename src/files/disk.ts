@@ -155,9 +155,10 @@ async function openResult(path: string, id: string): Promise<OpenResult | undefi
       path,
       size: found.size,
       markInUse: () =>
-        withDiskError(`mark the file of task ${id} as in use`, () =>
-          handle.utimes(new Date(Date.now() + inUseMs), found.mtime),
-        ),
+        withDiskError(`mark the file of task ${id} as in use`, async () => {
+          await handle.utimes(new Date(Date.now() + inUseMs), found.mtime);
+          return (await handle.stat()).nlink > 0;
+        }),
     };
   } catch (error) {
     await handle.close();

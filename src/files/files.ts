@@ -13,8 +13,11 @@ export interface OpenResult {
   /** Where it is now, for a link to it or a copy that shares its blocks. */
   path: string;
   size: number;
-  /** Marks the result as in use for `inUseMs` from now, for all processes that have the file store open. */
-  markInUse(): Promise<void>;
+  /**
+   * Marks the result as in use for `inUseMs` from now, for all processes that have the file store open. Returns false if it was removed: it
+   * takes its space until `handle` is closed.
+   */
+  markInUse(): Promise<boolean>;
 }
 
 /**

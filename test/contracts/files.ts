@@ -157,6 +157,17 @@ export function describeFiles(name: string, open: () => FileStore): void {
       expect(await files.isInUse(id)).toBe(true);
     });
 
+    it("says of an open file whether it was removed", async () => {
+      const files = open();
+      const id = randomUUIDv7();
+      await keep(files, id, "film", []);
+      const opened = (await files.open(id))!;
+      expect(await opened.markInUse()).toBe(true);
+      await files.remove(id);
+      expect(await opened.markInUse()).toBe(false);
+      await opened.handle.close();
+    });
+
     it("keeps the earlier result if one of the other files is missing", async () => {
       const files = open();
       const id = randomUUIDv7();

@@ -1,7 +1,8 @@
+import { once } from "node:events";
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { FileStore } from "../../src/files/files.ts";
@@ -13,7 +14,7 @@ import { makeFolder } from "../folder.ts";
 const content = Buffer.alloc(1024 * 1024, "film ");
 
 /** An app with a file, whose marks are counted; `mark` takes the place of setting one. */
-async function openApp(mark?: () => Promise<void>) {
+async function openApp(mark?: () => Promise<boolean>) {
   const folder = makeFolder();
   const disk = openDiskFiles({ folder });
   let marks = 0;
@@ -61,6 +62,28 @@ test("it stays in use for as long as the client takes, then no longer", async ()
   const before = marks();
   vi.advanceTimersByTime(600_000);
   expect(marks()).toBe(before);
+});
+
+describe("a file that was removed", () => {
+  /** Begins to read the file, removes it and lets so much time pass. */
+  async function readRemoved(passedMs: number) {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { app, url, id, files } = await openApp();
+    const response = await app.inject({ url, payloadAsStream: true });
+    await files.remove(id);
+    vi.advanceTimersByTime(passedMs);
+    return response.stream();
+  }
+
+  test("is sent for up to ten minutes more", async () => {
+    expect((await buffer(await readRemoved(599_000))).equals(content)).toBe(true);
+  });
+
+  test("takes no space after that, however slowly its client reads", async () => {
+    const stream = await readRemoved(600_000);
+    await expect(once(stream, "end")).rejects.toThrow("response destroyed before completion");
+  });
 });
 
 test("what sends no byte of the file does not mark it", async () => {

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { pino } from "pino";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { newTask } from "../../src/feed/task-changes.ts";
@@ -32,7 +33,7 @@ async function openStreamed(onBegun: (fail: () => Promise<unknown>) => void = ()
   const files = { ...openDiskFiles({ folder: makeFolder() }), openStream: async () => stream };
   const app = await buildApp({ store: { ...store, get }, files, logger });
   onTestFinished(() => app.close());
-  return { app, url: `/tasks/${id}/stream`, stream, lines };
+  return { app, store, id, url: `/tasks/${id}/stream`, stream, lines };
 }
 
 describe("GET /tasks/{id}/stream", () => {
@@ -50,6 +51,20 @@ describe("GET /tasks/{id}/stream", () => {
     expect([statusCode, json().code, headers["retry-after"]]).toEqual([503, "unavailable", "5"]);
     expect([headers["content-disposition"], headers["accept-ranges"]]).toEqual([undefined, undefined]);
     expect(lines.filter(({ level }) => level > 40)).toEqual([]);
+  });
+
+  it("ends ten minutes after a task that has succeeded was deleted, however slowly its client reads", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { app, store, id, url, stream } = await openStreamed();
+    const close = vi.spyOn(stream, "close");
+    const response = await app.inject({ url, payloadAsStream: true });
+    await store.update(id, { state: "succeeded" });
+    await store.delete(id);
+    const ended = once(response.stream(), "end");
+    vi.advanceTimersByTime(600_000);
+    await expect(ended).rejects.toThrow("response destroyed before completion");
+    expect(close).toHaveBeenCalled();
   });
 
   it("closes what was opened if the task cannot be read then", async () => {

@@ -139,7 +139,7 @@ function createFileReader(store: FileStore, uncounted: FileStreams) {
     if (range.end < range.start) return;
     const { handle, markInUse } = await openFile(store, file.taskId, file, file.number);
     // A file that is not marked may be removed while it is sent, and can still be read to its end.
-    const keep = () => markInUse().catch(() => {});
+    const keep = () => markInUse().catch(() => true);
     await keep();
     yield* open(handle, range, keep, recipient);
   }

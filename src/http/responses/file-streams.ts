@@ -12,11 +12,12 @@ import { createTurns, untilClosed } from "./turns.ts";
 export interface FileStreams {
   /**
    * Returns the bytes of `range`, which the file must have; closes `handle` at the end. Calls `keep` every 20 s
-   * until then, however slowly the client reads.
+   * until then, however slowly the client reads. Fails ten minutes after `keep` has begun to return false, as the file was removed: a client
+   * that reads a byte now and then would hold its space for days, which counts for nobody.
    */
-  open(handle: FileHandle, range: IntRange, keep: () => Promise<void>, recipient: Recipient): Readable;
-  /** Returns the bytes that `source` reads, one chunk after the other; closes it at the end. */
-  follow(source: ChunkSource, recipient: Recipient): Readable;
+  open(handle: FileHandle, range: IntRange, keep: () => Promise<boolean>, recipient: Recipient): Readable;
+  /** Returns the bytes that `source` reads, one chunk after the other; closes it at the end. Calls `keep`, and fails, as `open` does. */
+  follow(source: ChunkSource, recipient: Recipient, keep: () => Promise<boolean>): Readable;
 }
 
 /** Who gets the bytes of a stream. */
@@ -46,6 +47,7 @@ const minChunkBytes = 8 * 1024;
 const readsAtOnce = 8;
 
 const keepEveryMs = inUseMs / 3;
+const afterRemovalMs = 600_000;
 
 /**
  * Creates streams that hold one chunk each, which is read when the client has taken the one before. A
@@ -59,8 +61,9 @@ export function createFileStreams(onRead: (bytes: number) => void = () => {}): F
     return Math.min(maxChunkBytes, Math.max(minChunkBytes, Math.floor(totalBytes / openStreams)));
   }
 
-  function follow({ read, close }: ChunkSource, recipient: Recipient): Readable {
+  function follow({ read, close }: ChunkSource, recipient: Recipient, keep: () => Promise<boolean>): Readable {
     openStreams += 1;
+    const endKeeping = keepUntilRemoved(keep, () => stream.destroy(new Error("its file was removed a while ago")));
     let memory = Buffer.alloc(0);
     async function readChunk(): Promise<Uint8Array | null> {
       await turns.wait(recipient, recipient.closed);
@@ -75,6 +78,7 @@ export function createFileStreams(onRead: (bytes: number) => void = () => {}): F
     }
     const stream = streamChunks(readChunk, () => {
       openStreams -= 1;
+      endKeeping();
       return close();
     });
     return stream;
@@ -83,7 +87,6 @@ export function createFileStreams(onRead: (bytes: number) => void = () => {}): F
   return {
     open(handle, { start, end }, keep, recipient) {
       let position = start;
-      const keeping = setInterval(() => void keep(), keepEveryMs);
       async function read(into: Buffer): Promise<number | null> {
         const size = Math.min(into.length, end + 1 - position);
         if (size <= 0) return null;
@@ -92,14 +95,22 @@ export function createFileStreams(onRead: (bytes: number) => void = () => {}): F
         position += bytesRead;
         return bytesRead;
       }
-      function close(): Promise<void> {
-        clearInterval(keeping);
-        return handle.close();
-      }
-      return follow({ read, close }, recipient);
+      return follow({ read, close: () => handle.close() }, recipient, keep);
     },
     follow,
   };
+}
+
+/** Calls `keep` until the returned function is called; `onEnd` once it has returned false for `afterRemovalMs`. */
+function keepUntilRemoved(keep: () => Promise<boolean>, onEnd: () => void): () => void {
+  let removedMs = 0;
+  const keeping = setInterval(() => void check(), keepEveryMs);
+  async function check(): Promise<void> {
+    if (await keep()) return;
+    removedMs += keepEveryMs;
+    if (removedMs >= afterRemovalMs) onEnd();
+  }
+  return () => clearInterval(keeping);
 }
 
 /**

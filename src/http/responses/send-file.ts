@@ -70,6 +70,7 @@ export function createFileSender(files: FileStore, streams: FileStreams) {
     const keep = () =>
       markInUse().catch((err: unknown) => {
         request.log.warn({ task: id, err }, "the file may be removed while it is sent");
+        return true;
       });
     const isSending = request.method !== "HEAD" && rangeOf(request, served) !== "unsatisfiable";
     await (isSending ? keep() : handle.close());

@@ -49,7 +49,7 @@ const deleteSchema = {
   summary: "Remove the files of a succeeded task and keep the task",
   description:
     "The task then has no `file` and no `files`, but `removed_at`; further requests change nothing. Downloads of a " +
-    "file that have begun go on to their end.",
+    "file that have begun go on for up to ten minutes.",
   querystring: RemovalQuery,
   headers: Type.Pick(ConditionHeaders, ["if-match"]),
   response: {

@@ -19,7 +19,7 @@ import {
 import { onClosed } from "../responses/turns.ts";
 import { mediumOf } from "../routes/file.ts";
 import { refuseBlindRange } from "./blind-range.ts";
-import { type End, TaskWatch, untilChanged } from "./task-watch.ts";
+import { type End, isAbandoned, isKept, TaskWatch, untilChanged } from "./task-watch.ts";
 
 interface StreamDeps {
   store: TaskStore;
@@ -89,7 +89,12 @@ export function createStreamSender({ store, files, streams, sendFile }: StreamDe
 }
 
 /** Returns the bytes of a stream, from the first one on. */
-function streamBody(streams: FileStreams, { stream, first }: FoundStream, watch: TaskWatch, recipient: Recipient) {
+function streamBody(
+  streams: FileStreams,
+  { stream, first, read: readTask }: FoundStream,
+  watch: TaskWatch,
+  recipient: Recipient,
+) {
   let isFirst = true;
   let hasSentAll = false;
   async function read(into: Buffer): Promise<number | null> {
@@ -109,7 +114,7 @@ function streamBody(streams: FileStreams, { stream, first }: FoundStream, watch:
     return stream.close();
   }
   const source = { read: stream.bytes === null ? read : withStatedLength(read, stream.bytes), close };
-  const body = streams.follow(source, recipient);
+  const body = streams.follow(source, recipient, () => isKept(watch, readTask));
   // A client that reads nothing now learns of it, too.
   watch.onEnd = (end) => {
     if (end !== "succeeded") body.destroy(brokenError(end));
@@ -127,6 +132,7 @@ interface FoundStream {
   stream: MediaStream;
   first: Uint8Array;
   task: Task;
+  read: StreamOrder["read"];
 }
 
 /**
@@ -165,12 +171,12 @@ async function findStream(
   throw new ServiceError("unavailable", "the client has gone");
 }
 
-type OpenedStream = Omit<FoundStream, "task">;
+type OpenedStream = Omit<FoundStream, "task" | "read">;
 
 /** Adds the task as it is now; closes the stream if that cannot be read. */
 async function withTask(opened: OpenedStream, read: StreamOrder["read"]): Promise<FoundStream> {
   try {
-    return { ...opened, task: await read() };
+    return { ...opened, task: await read(), read };
   } catch (error) {
     await opened.stream.close();
     throw error;
@@ -204,11 +210,6 @@ async function readNext(stream: MediaStream, watch: TaskWatch, into: Buffer): Pr
     if (isAbandoned(stream, watch)) throw new StreamBrokenError("the worker of the task is gone");
     await untilChanged(changing, found === "end" ? markStreamMs : pollMs);
   }
-}
-
-/** Whether the task is running by its record, but no run writes or marks the stream. */
-function isAbandoned({ aliveMs }: MediaStream, { isRunning, sinceMs }: TaskWatch): boolean {
-  return isRunning && performance.now() - Math.max(aliveMs, sinceMs) > 4 * markStreamMs;
 }
 
 function brokenError(end: End | undefined): StreamBrokenError {

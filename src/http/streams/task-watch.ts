@@ -1,5 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type EndState, hasEnded, type State } from "../../model/task.ts";
+import type { MediaStream } from "../../files/media-stream.ts";
+import { markStreamMs } from "../../files/stream-journal.ts";
+import { isServiceError } from "../../model/errors.ts";
+import { type EndState, hasEnded, type State, type Task } from "../../model/task.ts";
 import type { TaskStore } from "../../stores/store.ts";
 
 /** How a task ends. */
@@ -79,5 +82,20 @@ export class TaskWatch {
     }
     this.#changing.abort();
     this.#changing = new AbortController();
+  }
+}
+
+/** Whether the task is running by its record, but no run writes or marks the stream. */
+export function isAbandoned({ aliveMs }: MediaStream, { isRunning, sinceMs }: TaskWatch): boolean {
+  return isRunning && performance.now() - Math.max(aliveMs, sinceMs) > 4 * markStreamMs;
+}
+
+/** Returns false once the task has succeeded and its file was removed. @param read Returns the task as it is now. */
+export async function isKept({ end }: TaskWatch, read: () => Promise<Task>): Promise<boolean> {
+  if (end !== "succeeded") return true;
+  try {
+    return (await read()).file !== null;
+  } catch (error) {
+    return !isServiceError(error, "not_found");
   }
 }
