@@ -113,6 +113,11 @@ export class ServiceError extends Error {
   }
 }
 
+/** Returns the member for the status of the site's response that a client may see: nothing unless it is why the error is. */
+export function statedUpstream({ code, upstreamStatus }: ServiceError): { upstream_status?: number } {
+  return code === "upstream_status" && upstreamStatus !== undefined ? { upstream_status: upstreamStatus } : {};
+}
+
 /** The error of a `part` of a request, such as `body`, with these faults, at least one; its message is the first. */
 export function inputError(part: string, ...faults: readonly InputFault[]): ServiceError {
   const { pointer, detail } = faults[0]!;

@@ -25,3 +25,22 @@ export const Progress = Type.Object(
 );
 
 export type Progress = Static<typeof Progress>;
+
+/** Of an error of the site that was asked, in problem documents and tasks. */
+export const upstreamStatus = Type.Optional(
+  Type.Integer({
+    description: "with the code `upstream_status`: the status of the site's response; absent: it has sent none",
+  }),
+);
+
+/** Why a run has failed, in the members of a problem document. */
+export const TaskFailure = Type.Object(
+  {
+    code: Type.String({ description: "one of the `code`s of a problem document" }),
+    message: Type.String(),
+    retryable: Type.Boolean(),
+    upstream_status: upstreamStatus,
+  },
+  { title: "TaskFailure" },
+);
+export type TaskFailure = Static<typeof TaskFailure>;

@@ -10,7 +10,7 @@ import {
   IfExistsOption,
   MemberCounts,
 } from "./collection.ts";
-import { Progress } from "./progress.ts";
+import { Progress, TaskFailure } from "./progress.ts";
 import {
   LanguageTag,
   nullableNumber,
@@ -190,17 +190,6 @@ export const LibraryFile = Type.Object(
   { title: "LibraryFile" },
 );
 export type LibraryFile = Static<typeof LibraryFile>;
-
-/** Why a run has failed, in the members of a problem document. */
-export const TaskFailure = Type.Object(
-  {
-    code: Type.String({ description: "one of the `code`s of a problem document" }),
-    message: Type.String(),
-    retryable: Type.Boolean(),
-  },
-  { title: "TaskFailure" },
-);
-export type TaskFailure = Static<typeof TaskFailure>;
 
 /** A task as clients see it and as stores store it. Times are RFC 3339 in UTC. */
 export const Task = Type.Object(

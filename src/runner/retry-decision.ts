@@ -1,4 +1,4 @@
-import { isPauseStatus, ServiceError } from "../model/errors.ts";
+import { isPauseStatus, ServiceError, statedUpstream } from "../model/errors.ts";
 import type { TaskChange } from "../feed/task-changes.ts";
 
 /** Limit of the back-off; a server may ask for more. */
@@ -27,8 +27,9 @@ interface RetryDecision {
  * or 503 with `Retry-After`, after the run had progressed. An error other than a `ServiceError` is an unexpected one (`internal`), not retried.
  */
 export function decideRetry(failure: unknown, attempt: number, rules: FailedRun): RetryDecision {
-  const { code, message, retryable, retryAfterS, isUntried, upstreamStatus } = serviceErrorOf(failure);
-  const error = { code, message, retryable };
+  const known = serviceErrorOf(failure);
+  const { code, message, retryable, retryAfterS, isUntried, upstreamStatus } = known;
+  const error = { code, message, retryable, ...statedUpstream(known) };
   const isPause = retryAfterS !== undefined && isPauseStatus(upstreamStatus);
   if (isUntried || (isPause && rules.hasProgressed)) {
     const change = { state: "queued", attempts: attempt - 1, error } as const;

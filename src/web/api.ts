@@ -1,6 +1,7 @@
 import { retryAfterMs, type RetryLater } from "../feed/feed-client.ts";
 import type { PageInfo } from "../model/page-info.ts";
-import type { State, Task, TaskFailure, TaskOptions } from "../model/task.ts";
+import type { TaskFailure } from "../model/progress.ts";
+import type { State, Task, TaskOptions } from "../model/task.ts";
 
 /**
  * Why a request failed, in the members that a task's `error` has too: what a problem document said, or the code

@@ -1,5 +1,5 @@
 import type { ErrorCode } from "../model/errors.ts";
-import type { TaskFailure } from "../model/task.ts";
+import type { TaskFailure } from "../model/progress.ts";
 
 /** What no request of the page and no task fails with. */
 type UnseenCode =

@@ -274,17 +274,21 @@ describe("GET /info", () => {
   it.each([
     [new ServiceError("address_blocked", "10.0.0.1 is private"), 422, false],
     [new ServiceError("upstream_unreachable", "no such host"), 502, true],
-    [new ServiceError("upstream_status", "the page answered 404"), 502, false],
+    [new ServiceError("upstream_status", "the page answered 404", { upstreamStatus: 404 }), 502, false, 404],
     [new ServiceError("upstream_status", "503", { retryable: true, retryAfterS: 2.2 }), 502, true],
-    [new ServiceError("upstream_invalid", "image/png is no page"), 502, false],
+    [new ServiceError("upstream_invalid", "other bytes", { upstreamStatus: 206 }), 502, false],
     [new ServiceError("upstream_timeout", "too slow"), 504, true],
-  ])("responds to %s with its status and retryable", async (error, status, retryable) => {
-    const response = await getInfo(await build({ resolver: createFailingResolver(error) }), pageUrl);
-    expect(response.statusCode).toBe(status);
-    expect(response.json()).toMatchObject({ code: error.code, detail: error.message, retryable });
-    const wait = error.retryAfterS === undefined ? undefined : "3";
-    expect(response.headers["retry-after"]).toBe(wait);
-  });
+  ])(
+    "responds to %s with its status, retryable and the site's status",
+    async (error, status, retryable, upstream?: number) => {
+      const response = await getInfo(await build({ resolver: createFailingResolver(error) }), pageUrl);
+      expect(response.statusCode).toBe(status);
+      expect(response.json()).toMatchObject({ code: error.code, detail: error.message, retryable });
+      expect(response.json<{ upstream_status?: number }>().upstream_status).toBe(upstream);
+      const wait = error.retryAfterS === undefined ? undefined : "3";
+      expect(response.headers["retry-after"]).toBe(wait);
+    },
+  );
 
   it("reveals nothing about an unexpected error", async () => {
     const failing = createFailingResolver(new TypeError("an internal secret"));

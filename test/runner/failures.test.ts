@@ -13,6 +13,7 @@ import { createRunnerHarness } from "./harness.ts";
 
 const refused = new ServiceError("upstream_status", "the response has status 503", {
   retryable: true,
+  upstreamStatus: 503,
 });
 
 /** Writes a part, then throws `failure`; succeeds after `times` calls. */
@@ -34,6 +35,7 @@ describe("a retryable failure", () => {
       code: "upstream_status",
       message: "the response has status 503",
       retryable: true,
+      upstream_status: 503,
     };
     expect(waiting).toMatchObject({ error, finished_at: null });
     expect(await until(id, ({ state, attempts }) => state === "running" && attempts === 2)).toEqual(

@@ -5,9 +5,11 @@ import {
   errorCodes,
   type InputFault,
   type ServiceError,
+  statedUpstream,
   statusesOf,
   statusOf,
 } from "../../model/errors.ts";
+import { upstreamStatus } from "../../model/progress.ts";
 import { oneOf } from "../../model/schema.ts";
 import { everyResponse } from "./every-response.ts";
 
@@ -20,6 +22,7 @@ export const Problem = Type.Object(
     detail: Type.String({ description: "what was tried, the rule and the value" }),
     code: oneOf(Object.keys(errorCodes) as ErrorCode[], "what went wrong; a closed list"),
     retryable: Type.Boolean({ description: "whether the same request may succeed later" }),
+    upstream_status: upstreamStatus,
     errors: Type.Optional(
       Type.Array(
         Type.Object({
@@ -64,6 +67,7 @@ export function problemOf(error: ServiceError): Problem {
     detail: withoutSecrets(error.message),
     code: error.code,
     retryable: error.retryable,
+    ...statedUpstream(error),
     ...(error.faults.length > 0 && { errors: error.faults.map(toShown) }),
   };
 }

@@ -1,7 +1,8 @@
 import { type ComponentChild, h, type TargetedEvent } from "preact";
 import { useState } from "preact/hooks";
 import type { Entry } from "../../model/entry.ts";
-import type { TaskFailure, TaskOptions } from "../../model/task.ts";
+import type { TaskFailure } from "../../model/progress.ts";
+import type { TaskOptions } from "../../model/task.ts";
 import { Button, Check, type CheckProps } from "../elements.ts";
 import { describeFailure, formatDuration } from "../texts.ts";
 import { formatDay } from "./day.ts";

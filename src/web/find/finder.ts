@@ -1,5 +1,6 @@
 import { type Signal, signal } from "@preact/signals";
-import type { Task, TaskFailure } from "../../model/task.ts";
+import type { TaskFailure } from "../../model/progress.ts";
+import type { Task } from "../../model/task.ts";
 import { ApiError, createTask, createTasks, readInfo } from "../api.ts";
 import type { Finder, Finding } from "./finding.ts";
 

@@ -2,7 +2,8 @@ import type { ReadonlySignal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import type { Entry } from "../../model/entry.ts";
 import type { PageInfo } from "../../model/page-info.ts";
-import type { TaskFailure, TaskOptions } from "../../model/task.ts";
+import type { TaskFailure } from "../../model/progress.ts";
+import type { TaskOptions } from "../../model/task.ts";
 
 /** What the dialog shows. */
 export type Finding =
