@@ -34,3 +34,11 @@ function isPlayer(headers: FastifyRequest["headers"]): boolean {
   const dest = headers["sec-fetch-dest"];
   return dest === "video" || dest === "audio" || playerFields.some((field) => headers[field] !== undefined);
 }
+
+/**
+ * Whether a stream may be sent: HTTP/1.0 marks the end by closing the connection, and so half a film would look whole; `If-Match` names a file.
+ * Others wait for the file, whose length is known.
+ */
+export function takesStream({ headers, raw }: Pick<FastifyRequest, "headers" | "raw">): boolean {
+  return raw.httpVersion !== "1.0" && headers["if-match"] === undefined;
+}

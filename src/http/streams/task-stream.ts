@@ -18,7 +18,8 @@ import {
 } from "../responses/file-streams.ts";
 import { onClosed } from "../responses/turns.ts";
 import { mediumOf } from "../routes/file.ts";
-import { refuseBlindRange } from "./blind-range.ts";
+import { refuseBlindRange, takesStream } from "./blind-range.ts";
+import { paceReaders } from "./reader-pace.ts";
 import { type End, isAbandoned, isKept, TaskWatch, untilChanged } from "./task-watch.ts";
 
 interface StreamDeps {
@@ -43,6 +44,7 @@ const firstBytes = 8 * 1024;
  * What a run makes is sent as fast as the client reads it, and ends only if the task succeeds.
  */
 export function createStreamSender({ store, files, streams, sendFile }: StreamDeps) {
+  const paceReader = paceReaders();
   /**
    * Responds once there is something to send, to HEAD with the header fields alone.
    *
@@ -63,6 +65,7 @@ export function createStreamSender({ store, files, streams, sendFile }: StreamDe
     try {
       const task = await read();
       watch.note(task.state);
+      watch.pauseOf = paceReader(task.owner ?? "", reply.raw);
       const wanted = { files: takesStream(request) ? files : undefined, read, patienceMs };
       found = await findStream(task, watch, wanted);
     } catch (error) {
@@ -104,7 +107,7 @@ function streamBody(
       return first.length;
     }
     // A little later, there is more than a few bytes.
-    if (hasSentAll && watch.end === undefined) await untilChanged(watch.changing, pollMs);
+    if (hasSentAll && watch.end === undefined) await untilChanged(watch.changing, watch.pauseOf(pollMs));
     const count = await readNext(stream, watch, into);
     hasSentAll = count !== null && count < into.length;
     return count;
@@ -136,14 +139,6 @@ interface FoundStream {
 }
 
 /**
- * Whether a stream may be sent: HTTP/1.0 marks the end by closing the connection, and so half a film would look whole; `If-Match` names a file.
- * Others wait for the file, whose length is known.
- */
-function takesStream({ headers, raw }: StreamRequest): boolean {
-  return raw.httpVersion !== "1.0" && headers["if-match"] === undefined;
-}
-
-/**
  * Resolves once the task has bytes to send, with the task once it has succeeded.
  *
  * @param wanted `files` undefined: only the file will do.
@@ -166,7 +161,7 @@ async function findStream(
     // Its title is known once it runs.
     const opened = files && watch.isRunning ? await openStream(task.id, files) : undefined;
     if (opened !== undefined) return withTask(opened, read);
-    await untilChanged(changing, files && watch.isRunning ? pauseMs : undefined);
+    await untilChanged(changing, files && watch.isRunning ? watch.pauseOf(pauseMs) : undefined);
   }
   throw new ServiceError("unavailable", "the client has gone");
 }
@@ -208,7 +203,7 @@ async function readNext(stream: MediaStream, watch: TaskWatch, into: Buffer): Pr
     if (end === "succeeded" && found === "end") return null;
     if (end !== undefined || watch.isClosed) throw brokenError(end);
     if (isAbandoned(stream, watch)) throw new StreamBrokenError("the worker of the task is gone");
-    await untilChanged(changing, found === "end" ? markStreamMs : pollMs);
+    await untilChanged(changing, found === "end" ? markStreamMs : watch.pauseOf(pollMs));
   }
 }
 

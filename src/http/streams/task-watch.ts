@@ -4,6 +4,7 @@ import { markStreamMs } from "../../files/stream-journal.ts";
 import { isServiceError } from "../../model/errors.ts";
 import { type EndState, hasEnded, type State, type Task } from "../../model/task.ts";
 import type { TaskStore } from "../../stores/store.ts";
+import type { PauseOf } from "./reader-pace.ts";
 
 /** How a task ends. */
 export type End = EndState | "deleted";
@@ -19,6 +20,8 @@ export async function untilChanged(changing: AbortSignal, maxMs = longestMs): Pr
 export class TaskWatch {
   /** Called once, when the task ends. */
   onEnd: (end: End) => void = () => {};
+  /** How long its reader pauses between two looks. */
+  pauseOf: PauseOf = (ms) => ms;
   #state: State | "deleted" | undefined;
   #sinceMs = performance.now();
   #end: End | undefined;
