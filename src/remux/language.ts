@@ -74,7 +74,7 @@ function withLikely(tag: string): string {
 function canonical(text: string): string {
   const tag = text.replaceAll("_", "-");
   try {
-    return (Intl.getCanonicalLocales(tag)[0] ?? tag).toLowerCase();
+    return new Intl.Locale(tag).toString().toLowerCase();
   } catch {
     // It is none of BCP 47, or of private use.
     return tag.toLowerCase();

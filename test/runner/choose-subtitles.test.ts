@@ -62,10 +62,11 @@ describe("the subtitles of a task", () => {
     ["sr", "sr-Latn"],
     ["de-AT", null],
     ["pt-PT", "pt"],
+    ["pt-AO-1990", "pt-AO"],
     ["en-US", null],
     ["und", "und"],
   ])("are found by script or region: %s as %s", (asked, expected) => {
-    const listed = ["zh-CN", "zh-Hant", "sr-Latn", "de-DE", "pt", "und"];
+    const listed = ["zh-CN", "zh-Hant", "sr-Latn", "de-DE", "pt", "pt-AO", "und"];
     const subtitles = Object.fromEntries(listed.map((tag) => [tag, [at(`${tag}.vtt`)]]));
     const { wanted } = chooseSubtitles({ ...page, subtitles }, { subtitles: { languages: [asked] } });
     expect(wanted.map(({ listings }) => listings[0]?.url.slice(15))).toEqual(
