@@ -52,7 +52,7 @@ export async function readContent(response: HttpResponse, context: ContentContex
   try {
     const stated = mediaTypeOf(contentType, response.url);
     const head = isVagueType(contentType) ? await readHead(body) : [];
-    const type = typeByBytes(stated, Buffer.concat(head));
+    const type = typeByBytes(stated, Buffer.concat(head.map((chunk) => chunk.subarray(0, maxSniffedBytes))));
     const resource = { url: response.url, type, contentType, headers: response.headers };
     return await readAs(resource, concat(head, body), context);
   } finally {
@@ -226,14 +226,14 @@ type SniffedType = Pick<MediaType, "kind" | "mime_type">;
  * of pages, manifests and feeds.
  */
 function sniff(head: Uint8Array): SniffedType {
-  const manifest = sniffManifest(head);
-  if (manifest !== null) return { kind: manifest === "m3u8" ? "hls" : "dash", mime_type: null };
   const bytes = Buffer.from(head.subarray(0, sniffBytes)).toString("latin1");
   const text = bytes.replace(/^(?:\xEF\xBB\xBF)?\s+|^\xEF\xBB\xBF/, "");
+  if (/^<!doctype html/i.test(text)) return { kind: "page", mime_type: null };
+  const manifest = sniffManifest(head);
+  if (manifest !== null) return { kind: manifest === "m3u8" ? "hls" : "dash", mime_type: null };
   if (/^\[playlist\]\s/i.test(text)) return { kind: "pls", mime_type: null };
-  const isHtml = /^<!doctype html/i.test(text);
-  if (!isHtml && feedRoots.has(sniffRoot(head) ?? "")) return { kind: "feed", mime_type: null };
-  if (/^<(?:!doctype html|html|head|meta|script|title|body|!--|\?xml)/i.test(text)) {
+  if (feedRoots.has(sniffRoot(head) ?? "")) return { kind: "feed", mime_type: null };
+  if (/^<(?:html|head|meta|script|title|body|!--|\?xml)/i.test(text)) {
     return { kind: "page", mime_type: null };
   }
   const { kind, mime_type } = sniffMedium(head) ?? (bytes.startsWith("\x0B\x77") ? ac3 : unknown);
@@ -245,5 +245,6 @@ const ac3 = { kind: "audio", mime_type: "audio/ac3" } as const;
 
 const feedRoots: ReadonlySet<string> = new Set(["rss", "feed", "RDF"]);
 
-/** As many bytes as are needed. */
+/** As many bytes as are needed; and as are looked at, if there are more. */
 const sniffBytes = 1024;
+const maxSniffedBytes = 2 * sniffBytes;
