@@ -1,4 +1,5 @@
 import { readSync } from "node:fs";
+import { setFlagsFromString } from "node:v8";
 import { endWithParent, yieldMemory } from "../../../system/child-process.ts";
 import { lengthBytes, packOutcome, unpackJob } from "./wire.ts";
 import { readBody } from "./read-body.ts";
@@ -11,6 +12,8 @@ import { readBody } from "./read-body.ts";
 if (process.argv[2] !== "read") throw new Error("reader-program.ts is the program of a reader process");
 
 async function main(): Promise<void> {
+  // A heap with so low a limit may grow by a third only before V8 marks it again; nearly all that is new is garbage after each body.
+  setFlagsFromString("--heap-growing-percent=100");
   endWithParent();
   yieldMemory();
   await writeBytes(Buffer.alloc(1));
