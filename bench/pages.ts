@@ -1,4 +1,6 @@
+import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { openReader } from "../src/resolvers/page/reader/reader-pool.ts";
 import { readSavedPages, resolveSavedPage, type SavedPage } from "./saved-pages.ts";
 
@@ -11,6 +13,8 @@ import { readSavedPages, resolveSavedPage, type SavedPage } from "./saved-pages.
  */
 async function main(directory: string, rounds: number): Promise<void> {
   const pages = await readSavedPages(directory);
+  // A service does that at its first start.
+  execFileSync(process.execPath, [fileURLToPath(new URL("../src/system/bundle-programs.ts", import.meta.url))]);
   const reader = openReader();
   const results = pages.map(({ file }) => ({ file, info: null as unknown, times: [] as number[] }));
   for (let round = 0; round < rounds; round++) {
