@@ -140,6 +140,8 @@ it.each([
   ["HTML", "\ufeff<!DOCTYPE html><html><title>Not found</title>"],
   ["HTML or XML", '<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>'],
   ["JSON", '{"error":"this video is not available any more"}'],
+  ["M3U, a list of media", "#EXTM3U\n#EXTINF:-1,Radio\nhttp://radio.example/live\n"],
+  ["PLS, a list of media", "[playlist]\r\nFile1=http://radio.example/live.mp3\r\n"],
   ["plain text", "Service temporarily overloaded, sorry\n"],
 ])("a file that is text is refused as that: %s", async (kind, body) => {
   const message = `the downloaded file is text (${kind}), not media`;

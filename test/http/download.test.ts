@@ -140,7 +140,12 @@ describe("the options of GET /download", () => {
 
 async function fail(id: string): Promise<void> {
   await store.claim({ leaseMs: 60_000 });
-  const error = { code: "upstream_status", message: "GET failed with status 503", retryable: true };
+  const error = {
+    code: "upstream_status",
+    message: "GET failed with status 503",
+    retryable: true,
+    upstream_status: 503,
+  };
   await store.update(id, { state: "failed", error });
 }
 
@@ -211,7 +216,12 @@ describe("GET /download", () => {
     onMade = resolve;
     const [failed] = await Promise.all([app.inject(`${path}&max_height=720`), isJoined.then(() => fail(posted.id))]);
     expect(failed.headers["content-location"]).toBe(`tasks/${posted.id}`);
-    expect(failed.json()).toMatchObject({ code: "upstream_status", status: 502, detail: "GET failed with status 503" });
+    expect(failed.json()).toMatchObject({
+      code: "upstream_status",
+      status: 502,
+      upstream_status: 503,
+      detail: "GET failed with status 503",
+    });
     expect((await ask(`${path}&max_height=720`)).tasks).toHaveLength(2);
   });
 

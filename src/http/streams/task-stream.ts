@@ -220,9 +220,9 @@ function refuseCollection({ id, kind }: Task): void {
 
 function failureOf({ id, state, error }: Task, retryAfterS?: number): ServiceError {
   if (error === null) return new ServiceError("conflict", `task ${id} has no medium; its state is ${state}`);
-  const { message, retryable } = error;
+  const { message, retryable, upstream_status: upstreamStatus } = error;
   const code = error.code in errorCodes ? (error.code as ErrorCode) : "internal";
-  return new ServiceError(code, message, { retryable, retryAfterS });
+  return new ServiceError(code, message, { retryable, retryAfterS, upstreamStatus });
 }
 
 /** @throws ServiceError why the latest run failed, if the task waits longer than that for its next one */

@@ -22,6 +22,8 @@ export function isText(path: string): boolean {
 export function textKind(path: string): string | undefined {
   const start = startOf(path);
   if (!text.test(start)) return undefined;
+  if (/^(?:\xef\xbb\xbf)?#EXTM3U/i.test(start)) return "M3U, a list of media";
+  if (/^(?:\xef\xbb\xbf)?\[playlist\]/i.test(start)) return "PLS, a list of media";
   const first = /^(?:\xef\xbb\xbf)?\s*(.)/.exec(start)?.[1];
   if (first === "<") return /<(?:!doctype )?html/i.test(start) ? "HTML" : "HTML or XML";
   return first === "{" || first === "[" ? "JSON" : "plain text";
