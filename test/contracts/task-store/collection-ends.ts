@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Task } from "../../../src/model/task.ts";
-import { begin, collect, endMember as end, entryUrl, membersFor, membersOf } from "./collections.ts";
+import { begin, collect, endMember as end, entryUrl, fill, membersFor, membersOf } from "./collections.ts";
 import {
   collectEvents,
   idsOf,
@@ -212,8 +212,10 @@ export function describeCollectionEnds(open: OpenStore): void {
       const harness = await openStoreHarness(open);
       const { store } = harness;
       const single = await harness.add(entryUrl(1));
-      const first = await collect(harness, [...times(450, entryUrl), entryUrl(0)]);
-      const second = await collect(harness, [entryUrl(449), entryUrl(450)]);
+      // Nothing is claimed any more once there are members: one after the other they would come first.
+      const begun = [await begin(harness), await begin(harness)] as const;
+      const first = await fill(harness, begun[0], [...times(450, entryUrl), entryUrl(0)]);
+      const second = await fill(harness, begun[1], [entryUrl(449), entryUrl(450)]);
       await store.delete(first.id);
       expect((await store.count()).byState).toEqual({ ...noTasks, queued: 3, running: 1 });
       expect((await membersOf(harness, second.id)).map(({ url }) => url)).toEqual([entryUrl(449), entryUrl(450)]);

@@ -320,10 +320,19 @@ export async function collect(
   urls: readonly string[],
   options: CollectionOptions = {},
 ): Promise<Task> {
-  const { task, lease } = await begin(harness, options);
+  return fill(harness, await begin(harness, options), urls, options);
+}
+
+/** Stores the members of a collection that was begun, and returns it. */
+export async function fill(
+  { store }: StoreHarness,
+  { task, lease }: Claim,
+  urls: readonly string[],
+  options: CollectionOptions = {},
+): Promise<Task> {
   const members = membersFor(urls, options);
   const { isReusing = true } = options;
-  return (await harness.store.grow(task.id, { lease, members, isReusing, growth: null })).task;
+  return (await store.grow(task.id, { lease, members, isReusing, growth: null })).task;
 }
 
 export async function membersOf({ store }: StoreHarness, parent: string): Promise<Task[]> {
