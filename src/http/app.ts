@@ -11,10 +11,13 @@ import { Task, type TaskOptions } from "../model/task.ts";
 import { Thumbnails } from "../resolvers/thumbnails.ts";
 import { requireAccess } from "./access/access.ts";
 import { type BaseAppParts, createBaseApp, type ServerSettings } from "./base-app.ts";
+import { archiveRoutes, createArchiveSender } from "./archives/archive-routes.ts";
 import { batchRoutes } from "./routes/batch.ts";
 import { registerDocs } from "./routes/docs.ts";
 import { createLinkTokens } from "./links/link-tokens.ts";
-import { mediaRoutes } from "./media-routes.ts";
+import { linkRoutes, newLinkRoutes } from "./links/links.ts";
+import { createFileStreams } from "./responses/file-streams.ts";
+import { createFileSender } from "./responses/send-file.ts";
 import { createTaskWaits } from "./responses/prefer-wait.ts";
 import { refuseUnknownPaths } from "./server/error-handler.ts";
 import { refuseMistakenNames } from "./server/validation.ts";
@@ -22,6 +25,7 @@ import { registerMethods } from "./access/methods.ts";
 import { withPacedReads } from "./access/paced-reads.ts";
 import { limitRates, shareChanges, shareRequests } from "./access/request-limits.ts";
 import { eventRoutes } from "./routes/events.ts";
+import { fileRoutes } from "./routes/file.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { infoRoutes } from "./routes/info.ts";
 import { adminMetricsRoutes, type MetricsSource, openMetricsRoutes } from "./routes/metrics.ts";
@@ -30,6 +34,9 @@ import { taskActionRoutes, singleTaskRoutes } from "./routes/task.ts";
 import { taskRoutes } from "./routes/tasks.ts";
 import { thumbnailRoutes } from "./routes/thumbnails.ts";
 import { webRoutes } from "./routes/web.ts";
+import { downloadRoutes } from "./streams/download.ts";
+import { streamRoutes } from "./streams/streams.ts";
+import { createStreamSender } from "./streams/task-stream.ts";
 
 /** What the app of a service uses; it closes none of them. */
 export interface AppParts extends BaseAppParts {
@@ -79,7 +86,7 @@ export type App = FastifyInstance;
 export async function buildApp(parts: AppParts, settings: AppSettings): Promise<App> {
   const { keys, files, library, resolver, client, metrics, drainSignal } = parts;
   const { infoTimeoutMs, infoCacheTtlS, infoConcurrency, maxEventStreams = 1_000, template, web } = settings;
-  const { defaultOptions = {}, maxArchiveFiles = 2_000_000 } = settings;
+  const { defaultOptions = {}, maxArchiveFiles: maxFiles = 2_000_000 } = settings;
   const { allowedOrigins: origins, maxConnections } = settings.server;
   const store = withPacedReads(parts.store);
   const infoCache = createInfoCache({
@@ -107,8 +114,16 @@ export async function buildApp(parts: AppParts, settings: AppSettings): Promise<
     const inTurn = shareChanges();
     await app.register(singleTaskRoutes, { store, files, library, waits, inTurn });
     await app.register(taskActionRoutes, { store, inTurn });
-    const media = { defaultOptions, template, maxArchiveFiles, infoCache, access, tokens, inTurn };
-    await app.register(mediaRoutes, { ...parts, store, ...media });
+    const streams = createFileStreams(parts.observer?.onFileBytes);
+    const sendFile = createFileSender(files, streams);
+    const sendStream = createStreamSender({ store, files, streams, sendFile });
+    const archives = createArchiveSender({ store, files, template, streams, maxFiles });
+    await app.register(fileRoutes, { store, files, library, sendFile, inTurn });
+    await app.register(archiveRoutes, { store, archives });
+    await app.register(streamRoutes, { store, sendStream });
+    await app.register(downloadRoutes, { store, client, resolver, defaultOptions, infoCache, sendStream });
+    await app.register(newLinkRoutes, { store, tokens, archives });
+    await app.register(linkRoutes, { store, keys, access, tokens, sendFile, sendStream, archives });
     await app.register(eventRoutes, { store, keys, maxStreams: maxEventStreams, origins });
     await app.register(sessionRoutes, { access });
     await app.register(infoRoutes, { infoCache, resolver });
