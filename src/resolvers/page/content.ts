@@ -15,7 +15,7 @@ import { nameInPath } from "../../model/url-parts.ts";
 import { readFileHeader } from "../../remux/file-header.ts";
 import type { FileHeader } from "../../remux/media-summary.ts";
 import type { MediaList } from "./lists/feed.ts";
-import { isHls } from "./lists/m3u.ts";
+import { isHls } from "./lists/playlists.ts";
 import { createResource, type Metadata } from "./metadata.ts";
 import type { RequestBodies } from "./reader/bodies.ts";
 import type { PageDraft, ReadContext, Reader } from "./reader/reader.ts";

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { ServiceError } from "../../../model/errors.ts";
-import { processorMsOf } from "../../../system/started-process.ts";
+import { processorMsOf } from "../../../system/child-process.ts";
 import type { FileWork } from "../output/assemble-streams.ts";
 
 export interface WorkerLimits {

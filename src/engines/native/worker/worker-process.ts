@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { breakStream } from "../../../files/stream-run.ts";
 import { deserializeError, ServiceError } from "../../../model/errors.ts";
-import { StartedProcess } from "../../../system/started-process.ts";
+import { StartedProcess } from "../../../system/child-process.ts";
 import type { Download, DownloadContext, DownloadJob, EngineDeps, EngineObserver } from "../../engine.ts";
 import type { WorkerMessage, WorkerRequest } from "./messages.ts";
 import { memoryError, residentMiBOf, watchLimits, type WorkerLimits } from "./worker-limits.ts";

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { ServiceError } from "../../../model/errors.ts";
-import { processorMsOf, StartedProcess } from "../../../system/started-process.ts";
+import { processorMsOf, StartedProcess } from "../../../system/child-process.ts";
 import type { ReadJob, ReadKind, ReadResults } from "./reader.ts";
 import { MessageParts, packJob, tooComplexError, unpackOutcome } from "./wire.ts";
 
