@@ -128,20 +128,11 @@ const maxHeaderBytes = 16;
 const maxRejected = 1 << 20;
 
 /**
- * Counts the places at which frames of a FLAC file are damaged, missing, doubled or out of order, by their numbers and
- * checksums (RFC 9639 §9); 0 for another file. What follows the start of the last frame does not count; of a file with a million false
- * headers, what follows them counts as one place.
+ * Counts the frames of a FLAC file, and the places at which they are damaged, missing, doubled or out of order, by their numbers and
+ * checksums (RFC 9639 §9); undefined of another file. What follows the start of the last frame is no such place; of a file with a million
+ * false headers, what follows them counts as one place.
  */
-export function countFlacBreaks(file: FileWindow): number {
-  return readFrames(file)?.breaks ?? 0;
-}
-
-/** Returns how many frames a FLAC file has, as `countFlacBreaks` finds them; undefined of another file. */
-export function countFlacFrames(file: FileWindow): number | undefined {
-  return readFrames(file)?.frames;
-}
-
-function readFrames(file: FileWindow): { frames: number; breaks: number } | undefined {
+export function countFlacFrames(file: FileWindow): { frames: number; breaks: number } | undefined {
   const before = endOfTags(file, 0);
   const read = readFlacBlocks((at, length) => readAt(file, before + at, length));
   if (read === undefined) return undefined;

@@ -1,5 +1,14 @@
 import type { FileWindow } from "../open-file.ts";
-import { findPackets, longestStride, mediaOf, packetLength, streamIdAt, sync, timedStride } from "./packets.ts";
+import {
+  certainBytes,
+  findPackets,
+  longestStride,
+  mediaOf,
+  packetLength,
+  streamIdAt,
+  sync,
+  timedStride,
+} from "./packets.ts";
 import { pidOf } from "./pids.ts";
 
 /** Returns whether a file is MPEG-TS of which the last packet is cut off. */
@@ -44,7 +53,7 @@ export function countPacketBreaks(file: FileWindow): { breaks: number; losses: n
 
 /** Returns where the packets of a file start, and their stride; undefined: it does not start with a packet, or the timestamp of one. */
 function findStart(file: FileWindow): { at: number; stride: number } | undefined {
-  const start = findPackets(file.at(0).subarray(0, 5 * longestStride), 0);
+  const start = findPackets(file.at(0).subarray(0, certainBytes), 0);
   const { at, stride } = start;
   const isStart = stride !== 0 && at === (stride === timedStride ? timedStride - packetLength : 0);
   return isStart ? start : undefined;

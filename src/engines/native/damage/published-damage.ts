@@ -1,6 +1,6 @@
 import { countFragmentBreaks, type FragmentBreaks } from "../../../remux/mp4/fragment-order.ts";
 import { countDamage, countDamagedLaces } from "../../../remux/matroska/damage.ts";
-import { countFlacBreaks } from "../../../remux/audio-files/flac.ts";
+import { countFlacFrames } from "../../../remux/audio-files/flac.ts";
 import { countOggBreaks } from "../../../remux/audio-files/ogg-pages.ts";
 import { countPacketBreaks, endsWithinPacket } from "../../../remux/mpeg-ts/breaks.ts";
 import { countAsfBreaks } from "./asf-breaks.ts";
@@ -40,7 +40,7 @@ export function publishedDamage(path: string, isKept = false): string[] {
     "pictures of the file are damaged": countDamagedPictures(file),
     "packets of the file are missing or damaged": countAsfBreaks(file),
     "frames of the file are missing, damaged or out of order":
-      countFlacBreaks(file) + (isBareAudio(head) ? countFrameBreaks(file) : 0),
+      (countFlacFrames(file)?.breaks ?? 0) + (isBareAudio(head) ? countFrameBreaks(file) : 0),
     "fragments of the file are missing or damaged": fragments.missing,
     "fragments of the file are out of order": fragments.outOfOrder,
     "fragments of the file have tracks that its header does not list": isKept ? fragments.unlisted : 0,

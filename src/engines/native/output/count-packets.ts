@@ -40,7 +40,7 @@ export function countPackets(file: ReadFile): TrackCounts {
     if (container === "webm") return countBlocks(file);
     if (container === "mp4") return listSamples(file);
     if (container === "packed-audio") return ofOnlyTrack("packets", countFrames(window));
-    return container === null ? ofOnlyTrack("packets", countFlacFrames(window)) : none;
+    return container === null ? ofOnlyTrack("packets", countFlacFrames(window)?.frames) : none;
   });
   return counts ?? none;
 }

@@ -4,6 +4,7 @@ import { type SegmentKey, readDataKey } from "../../../manifests/segments.ts";
 import { isServiceError, isUpstreamError, ServiceError } from "../../../model/errors.ts";
 import type { HeadersFor, HttpClient } from "../../../net/client.ts";
 import { urlForMessage } from "../../../net/http-url.ts";
+import { packetLength, sync } from "../../../remux/mpeg-ts/packets.ts";
 import { decryptSamples } from "../../../remux/sample-encryption.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
 import { maxFailures, RetryPolicy } from "../parts/retry-policy.ts";
@@ -168,6 +169,5 @@ function paddingOf(plain: Buffer): number {
 
 /** Returns whether a transport stream ends with a whole packet: its last bytes are no padding then. */
 function isWholePackets(plain: Buffer): boolean {
-  const [packet, sync] = [188, 0x47];
-  return plain.length % packet === 0 && plain[0] === sync && plain.at(-packet) === sync;
+  return plain.length % packetLength === 0 && plain[0] === sync && plain.at(-packetLength) === sync;
 }

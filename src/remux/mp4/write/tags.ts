@@ -55,7 +55,7 @@ function tagItems({ title, artist, date, description, url, track, ...about }: Ta
     ...item("\u00a9gen", about.genre),
     ...item("cprt", about.copyright),
     ...trackItem(track),
-    ...(url === null ? [] : [freeItem("URL", url)]),
+    ...(url === null ? [] : [urlItem(url)]),
   ];
 }
 
@@ -66,9 +66,9 @@ function trackItem(track: string | null): Uint8Array[] {
 }
 
 /** An item with a name of its own. */
-function freeItem(name: string, text: string): Uint8Array {
+function urlItem(url: string): Uint8Array {
   const mean = fullBox("mean", 0, 0, ascii("com.apple.iTunes"));
-  return box("----", mean, fullBox("name", 0, 0, ascii(name)), value(utf8, Buffer.from(text)));
+  return box("----", mean, fullBox("name", 0, 0, ascii("URL")), value(utf8, Buffer.from(url)));
 }
 
 function coverItem(cover: Cover | null): Uint8Array[] {
