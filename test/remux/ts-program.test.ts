@@ -71,6 +71,20 @@ describe("the program of a transport stream", () => {
     expect(demux(stream).track("audio").samples.length).toBe(2);
   });
 
+  it("lacks what only another one has: the media list that", () => {
+    const { programs, pes } = createPacketMaker();
+    const listed = (...maps: Parameters<typeof programs>[0]): Set<TrackKind> => {
+      const kinds = new Set<TrackKind>();
+      const onTracks = (found: { kinds: readonly TrackKind[] }) => found.kinds.forEach((kind) => kinds.add(kind));
+      const wanted = { sink: nullSink, timelines: createTimelines(), kinds: ["video", "audio"] as const };
+      const demuxer = createMpegTsDemuxer({ ...wanted, onTracks });
+      demuxer.read(Buffer.concat([programs(maps), pes(audioPid, 0, adtsFrames(2))]), { timeline: 0, offsetS: null });
+      return kinds;
+    };
+    expect(listed([aac], [avc, moved])).toEqual(new Set(["audio", "video"]));
+    expect(listed([aac], [moved])).toEqual(new Set(["audio"]));
+  });
+
   it("is the first one also if others have their maps on the same PID", () => {
     const { programs, pes } = createPacketMaker(4096, 0);
     const maps = programs([[aac], [{ pid: otherPid, streamType: 0x0f }]]);

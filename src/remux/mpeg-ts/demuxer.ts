@@ -28,16 +28,18 @@ export function createMpegTsDemuxer(options: DemuxerOptions): Demuxer {
   const outputs = createTrackOutputs(sink);
   const pids = new PidTable();
   const streams = createStreamReaders({ pids, bases, outputs, onDrop });
-  const program = createProgramReader(pids, { kinds, audio }, (chosen, left, subtitles) => {
+  const onUnreadKind = (kind: TrackKind): void => {
+    const isMissing = kinds.includes(kind) && !streams.has(kind);
+    if (isMissing) onTracks?.({ kinds: [kind], audio: 0, left: { video: 0, audio: 0 } });
+  };
+  const onProgram: Parameters<typeof createProgramReader>[2] = (chosen, left, subtitles) => {
     streams.set(chosen);
     const found = chosen.map(({ kind }) => kind);
     onTracks?.({ kinds: found, audio: found.filter((kind) => kind === "audio").length, left });
     onSubtitles?.(subtitles);
-  });
-  const route = createPacketRouter(pids, program, (kind) => {
-    const isMissing = kinds.includes(kind) && !streams.has(kind);
-    if (isMissing) onTracks?.({ kinds: [kind], audio: 0, left: { video: 0, audio: 0 } });
-  });
+  };
+  const program = createProgramReader(pids, { kinds, audio }, onProgram, onUnreadKind);
+  const route = createPacketRouter(pids, program, onUnreadKind);
   const segments = createSegmentCounter(route, program);
   const packets = createPacketReader(withUnread(segments.read, program, unread), () => streams.cut());
   let current: SegmentTiming | null = null;

@@ -2,7 +2,15 @@ import type { AudioChoice } from "../audio-choice.ts";
 import type { FoundTracks, TrackKind, UnreadSubtitles } from "../samples.ts";
 import { associationPid, type PidReader, type PidTable } from "./pids.ts";
 import { createSectionReader, readAssociations, readProgramMap, readProgramNumber } from "./tables.ts";
-import { type ChosenStream, chooseStreams, countLeft, findUnknown, findVideo, listSubtitles } from "./streams.ts";
+import {
+  type ChosenStream,
+  chooseStreams,
+  countLeft,
+  findUnknown,
+  findVideo,
+  kindsIn,
+  listSubtitles,
+} from "./streams.ts";
 
 export type ProgramReader = ReturnType<typeof createProgramReader>;
 
@@ -11,6 +19,7 @@ const maxPrograms = 64;
 /**
  * Creates a reader of program association and program map (ISO/IEC 13818-1 §2.4.4).
  * @param onProgram Gets the streams to read, how many others are left out, and the subtitles, first and whenever the program map changes.
+ * @param onOther Gets the kind of each stream of other programs, whenever the map of one is there.
  */
 export function createProgramReader(
   pids: PidTable,
@@ -20,6 +29,7 @@ export function createProgramReader(
     left: FoundTracks["left"],
     subtitles: readonly UnreadSubtitles[],
   ) => void,
+  onOther: (kind: TrackKind) => void,
 ) {
   /** Of the maps, by PID. */
   const readers = new Map<number, PidReader>();
@@ -32,7 +42,10 @@ export function createProgramReader(
 
   const onMap = (pid: number, section: Buffer): void => {
     const number = readProgramNumber(section);
-    if (chosen.isKnown && !chosen.is(pid, number)) return;
+    if (chosen.isKnown && !chosen.is(pid, number)) {
+      for (const kind of kindsIn(readProgramMap(section) ?? [])) onOther(kind);
+      return;
+    }
     const content = section.toString("latin1");
     if (content === latest) return;
     const program = readProgramMap(section);

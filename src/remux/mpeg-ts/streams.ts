@@ -120,6 +120,10 @@ export function chooseStreams(
   });
 }
 
+/** Returns the kinds of the streams. */
+export const kindsIn = (program: readonly ProgramStream[]): TrackKind[] =>
+  program.flatMap((stream) => typeOf(stream)?.kind ?? []);
+
 /** Returns the PID of the first stream with video. */
 export const findVideo = (program: readonly ProgramStream[]): number | undefined =>
   program.find((stream) => typeOf(stream)?.kind === "video")?.pid;
