@@ -80,7 +80,7 @@ export interface ComputedEnd {
 
 export type InitSection = Pick<Segment, "url" | "range" | "key">;
 
-/** AES-128 in CBC mode, with PKCS #7 padding over the whole segment (RFC 8216 §5.2) or within its samples. */
+/** AES, by default with 128 bits in CBC mode: over the whole segment, with PKCS #7 padding (RFC 8216 §5.2), or within its samples. */
 export interface SegmentKey {
   /** http(s), or `data:`, which contains the key. */
   url: string;
@@ -88,6 +88,8 @@ export interface SegmentKey {
   iv: string;
   /** Only samples are encrypted (SAMPLE-AES); absent: the whole segment is. */
   isOfSamples?: true;
+  /** Of whole segments, if it is another one; CTR has no padding. */
+  cipher?: "aes-256-cbc" | "aes-256-ctr";
 }
 
 /** Limit of the segments of one list. */
@@ -156,20 +158,20 @@ function tooLongError(manifest: URL, length: number) {
   return invalidManifestError(manifest, `a URL has ${length} characters, the limit is ${maxUrlLength}`);
 }
 
-const keyBytes = 16;
-/** 16 bytes need at most 48 characters, and a media type. */
+const keyLengths: ReadonlySet<number> = new Set([16, 32]);
+/** 32 bytes need at most 96 characters, and a media type. */
 const maxDataLength = 1024;
 
 /**
- * Returns the AES-128 key that a `data:` URL (RFC 2397) contains; `null` for any other URL, one of over
- * 1,024 characters, and content of other than 16 bytes.
+ * Returns the AES key that a `data:` URL (RFC 2397) contains; `null` for any other URL, one of over
+ * 1,024 characters, and content of other than 16 or 32 bytes.
  */
 export function readDataKey(url: string): Buffer | null {
   if (url.length > maxDataLength) return null;
   const [, encoding, data] = /^data:[^,]*?(;\s*base64\s*)?,(.*)$/is.exec(url) ?? [];
   if (data === undefined) return null;
   const key = Buffer.from(decodePercents(data), encoding === undefined ? "latin1" : "base64");
-  return key.length === keyBytes ? key : null;
+  return keyLengths.has(key.length) ? key : null;
 }
 
 function decodePercents(text: string): string {

@@ -62,6 +62,24 @@ it("a segment that its key does not decrypt is refused", async () => {
 const locked = () => encrypt(stream(), `data:,${secret.toString()}`, true);
 
 describe.concurrent("HLS is downloaded completely", () => {
+  it.each([
+    ["AES-256", "aes-256-cbc"],
+    ["AES-256-CTR", "aes-256-ctr"],
+  ])("under %s", async (method, algorithm) => {
+    const { resources, lines } = stream();
+    const long = Buffer.alloc(32, secret);
+    for (const [path, { body }] of resources) {
+      const cipher = createCipheriv(algorithm, long, Buffer.alloc(16));
+      resources.set(path, resource("video/mp2t", Buffer.concat([cipher.update(body), cipher.final()])));
+    }
+    resources.set("long.key", resource("application/octet-stream", long));
+    const key = `#EXT-X-KEY:METHOD=${method},URI="long.key",IV=0x${"0".repeat(32)}`;
+    await using harness = await openEntry(open, listed({ resources, lines: [key, ...lines] }), "index.m3u8");
+    const { path, warnings } = await harness.download();
+    expect(await probe(path)).toMatchObject(whole);
+    expect(warnings).toEqual([]);
+  });
+
   it("if its server sends another key for a moment", async () => {
     const laid = encrypt(stream(), "secret.key", true);
     laid.resources.set("secret.key", resource("application/octet-stream", secret));

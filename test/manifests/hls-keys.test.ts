@@ -66,12 +66,19 @@ test("a key may be of samples only, which an init section does not have", () => 
   expect(whole?.key).not.toHaveProperty("isOfSamples");
 });
 
+test("a key may have 256 bits", () => {
+  const [cbc, ctr] = read('#EXT-X-KEY:METHOD=AES-256,URI="k"', "1", '#EXT-X-KEY:METHOD=AES-256-CTR,URI="k"', "2");
+  expect(cbc?.key).toMatchObject({ cipher: "aes-256-cbc" });
+  expect(ctr?.key).toMatchObject({ cipher: "aes-256-ctr" });
+  expect(readDataKey(`data:,${"k".repeat(32)}`)).toHaveLength(32);
+});
+
 test.each([
   ["a licence server's format", widevine, /urn:uuid:edef8ba9/],
   ["FairPlay", '#EXT-X-KEY:METHOD=SAMPLE-AES,URI="skd://k"', /licence server/],
   ["AES-128 of a licence server", '#EXT-X-KEY:METHOD=AES-128,URI="k",KEYFORMAT="com.x"', /com\.x/],
   ["Adobe Access", "#EXT-X-FAXS-CM:AAAA", /Adobe/],
-  ["an unknown method", '#EXT-X-KEY:METHOD=AES-256,URI="k"', /AES-256 is not supported/],
+  ["an unknown method", '#EXT-X-KEY:METHOD=AES-256-GCM,URI="k"', /AES-256-GCM is not supported/],
 ])("%s is refused as protected", (_, line, message) => {
   expect(() => read(line, "1.ts")).toThrow(failure("drm_protected", message));
   expect(() => read(line, '#EXT-X-MAP:URI="i.mp4"', "1.ts")).toThrow(failure("drm_protected", message));

@@ -49,7 +49,7 @@ export function createPlaylistKeys(url: URL) {
      * init section, which must have an IV; `null` if it is not encrypted.
      *
      * @throws ServiceError `drm_protected` if every applicable key is from a licence server or the method is
-     * neither AES-128 nor SAMPLE-AES; `upstream_invalid` for a missing or malformed URI or IV; `address_blocked` for a URL that
+     * none of `methods`; `upstream_invalid` for a missing or malformed URI or IV; `address_blocked` for a URL that
      * is neither http(s) nor a `data:` URL with a key.
      */
     current(sequence: number | null): SegmentKey | null {
@@ -81,6 +81,14 @@ function formatOf(attributes: Attributes): string {
 
 const sampleMethod = "SAMPLE-AES";
 
+/** What keys of each method say. hls.js and Shaka Player have those of 256 bits, which RFC 8216 does not know. */
+const methods = new Map<string, Pick<SegmentKey, "isOfSamples" | "cipher">>([
+  ["AES-128", {}],
+  ["AES-256", { cipher: "aes-256-cbc" }],
+  ["AES-256-CTR", { cipher: "aes-256-ctr" }],
+  [sampleMethod, { isOfSamples: true }],
+]);
+
 type PlainKey = ReturnType<typeof readPlainKey>;
 
 /**
@@ -105,14 +113,15 @@ function parseIv(value: string | undefined, url: URL): string | null {
 }
 
 function keyOf({ method, url: keyUrl, iv }: PlainKey, sequence: number | null, url: URL): SegmentKey {
-  if (method !== "AES-128" && method !== sampleMethod) {
-    throw protectedError(url, `METHOD must be AES-128, SAMPLE-AES or NONE, ${shorten(method, 40)} is not supported`);
+  const how = methods.get(method);
+  if (how === undefined) {
+    const known = [...methods.keys()].join(", ");
+    throw protectedError(url, `METHOD must be ${known} or NONE, ${shorten(method, 40)} is not supported`);
   }
   if (iv === null && sequence === null) {
     throw invalidManifestError(url, "the key of an EXT-X-MAP must state its IV (RFC 8216 §4.3.2.5)");
   }
-  const key: SegmentKey = { url: keyUrl, iv: iv ?? sequence?.toString(16).padStart(32, "0") ?? "" };
-  return method === sampleMethod ? { ...key, isOfSamples: true as const } : key;
+  return { url: keyUrl, iv: iv ?? sequence?.toString(16).padStart(32, "0") ?? "", ...how };
 }
 
 function protectedError(url: URL, reason: string): ServiceError {

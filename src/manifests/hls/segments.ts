@@ -29,7 +29,7 @@ import {
  * @param imported Variables of its multivariant playlist; default none.
  * @throws ServiceError `upstream_invalid` for any other text, a multivariant playlist, a delta update, an undefined
  * variable, an ended list without segments, more than 4 Mi characters or 200,000 segments; `drm_protected` for keys
- * from a licence server and methods other than AES-128 and SAMPLE-AES; `address_blocked` for a URL that is not http(s).
+ * from a licence server and methods other than AES-128, AES-256, AES-256-CTR and SAMPLE-AES; `address_blocked` for a URL that is not http(s).
  */
 export function readHlsSegments(text: string, url: URL, imported?: Variables): SegmentList {
   checkPlaylist(text, url);

@@ -40,7 +40,7 @@ const aesBlockBytes = 16;
 export function isWholeSegment(path: string, key: SegmentKey | null): boolean {
   using file = openFile(path);
   const { fd, size } = file;
-  if (key !== null && key.isOfSamples !== true) return size % aesBlockBytes === 0;
+  if (key !== null && key.isOfSamples !== true) return key.cipher === "aes-256-ctr" || size % aesBlockBytes === 0;
   const head = readAt(file, 0, sniffBytes);
   if (sniffContainer(head) === "mp4") return unlessUnreadable(() => [...fileBoxes(fd, size)]) !== undefined;
   return head[0] !== sync || size % packetLength === 0;

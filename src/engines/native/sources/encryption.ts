@@ -9,16 +9,16 @@ import { decryptSamples } from "../../../remux/sample-encryption.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
 import { maxFailures, RetryPolicy } from "../parts/retry-policy.ts";
 
-export interface AesKey {
+export interface AesKey extends Pick<SegmentKey, "isOfSamples" | "cipher"> {
   key: Buffer;
   iv: Buffer;
-  /** As in `SegmentKey`. */
-  isOfSamples?: true;
   /** Resolves with a key of the same URL that is none of these, fetched again if need be; `null`: there is none. */
   another: (wrong: readonly Buffer[]) => Promise<Buffer | null>;
 }
 
 type KeyRequest = Readonly<{ headers: HeadersFor; signal: AbortSignal }>;
+/** `bytes`: how many the key must have. */
+type SizedKeyRequest = KeyRequest & Readonly<{ bytes: number }>;
 
 /** Returns a function that fetches each key once, and again if it is wrong. What is fetched is never written to the disk. */
 export function createKeyReader(
@@ -28,10 +28,11 @@ export function createKeyReader(
   const keys = new Map<string, KeyAtUrl>();
   return async (segmentKey) => {
     if (segmentKey === null) return null;
-    const { url, iv, isOfSamples } = segmentKey;
-    const key = keys.getOrInsertComputed(url, () => new KeyAtUrl(url, client, options));
+    const { url, iv, ...how } = segmentKey;
+    const bytes = how.cipher === undefined ? 16 : 32;
+    const key = keys.getOrInsertComputed(`${bytes} ${url}`, () => new KeyAtUrl(url, client, { ...options, bytes }));
     const another = (wrong: readonly Buffer[]) => key.another(wrong);
-    return { key: await key.latest(), iv: Buffer.from(iv, "hex"), ...(isOfSamples && { isOfSamples }), another };
+    return { key: await key.latest(), iv: Buffer.from(iv, "hex"), ...how, another };
   };
 }
 
@@ -49,8 +50,9 @@ class KeyAtUrl {
   /** Fetching again was in vain, the latest time: many segments may have been encrypted with a key that is gone. */
   #isWrong = false;
 
-  constructor(url: string, client: HttpClient, options: KeyRequest) {
+  constructor(url: string, client: HttpClient, options: SizedKeyRequest) {
     const given = readDataKey(url);
+    if (given !== null) checkLength("the key in the playlist", given, options);
     this.#maxAgain = given === null ? maxFailures : 0;
     this.#fetch = async () => given ?? fetchKey(new URL(url), client, options);
     this.#retryPolicy = new RetryPolicy(keyBackoffMs, options.signal);
@@ -93,19 +95,17 @@ class KeyAtUrl {
 }
 
 const keyBackoffMs = 500;
-const keyBytes = 16;
 
 /** Retries as often as a part is retried; what is no key, too: a server may send a message with status 200 for a moment. */
-async function fetchKey(url: URL, client: HttpClient, options: KeyRequest): Promise<Buffer> {
+async function fetchKey(url: URL, client: HttpClient, options: SizedKeyRequest): Promise<Buffer> {
   const { signal } = options;
   const retryPolicy = new RetryPolicy(keyBackoffMs, signal);
   for (;;) {
     try {
       const response = await client.get(url, { ...options, maxBytes: 1024 });
       const key = await buffer(response.body);
-      if (key.length === keyBytes) return key;
-      const rule = `must have ${keyBytes} bytes, it has ${key.length}`;
-      throw new ServiceError("upstream_invalid", `the key at ${urlForMessage(url)} ${rule}`);
+      checkLength(`the key at ${urlForMessage(url)}`, key, options);
+      return key;
     } catch (error) {
       signal.throwIfAborted();
       await (isServiceError(error, "upstream_invalid") ? retryPolicy.repeat(error) : retryPolicy.backOff(error, 0));
@@ -113,20 +113,26 @@ async function fetchKey(url: URL, client: HttpClient, options: KeyRequest): Prom
   }
 }
 
+function checkLength(name: string, { length }: Buffer, { bytes }: SizedKeyRequest): void {
+  if (length === bytes) return;
+  throw new ServiceError("upstream_invalid", `${name} must have ${bytes} bytes, it has ${length}`);
+}
+
 /**
- * Decrypts AES-128 in CBC mode (RFC 8216 §4.3.2.4). The padding may be missing.
+ * Decrypts a segment (RFC 8216 §4.3.2.4). The padding may be missing, as CTR mode always has none.
  *
  * @throws ServiceError `upstream_invalid` if all keys of a whole segment are wrong, also when fetched again: there is neither padding nor
  *   known media; what fetching it rejects with.
  */
-export async function decrypt(bytes: Buffer, { key: first, iv, isOfSamples, another }: AesKey): Promise<Uint8Array> {
+export async function decrypt(bytes: Buffer, aesKey: AesKey): Promise<Uint8Array> {
+  const { key: first, iv, isOfSamples, cipher, another } = aesKey;
   if (bytes.length === 0) return bytes;
   if (isOfSamples) return decryptSamples(bytes, { key: first, iv });
   const wrong: Buffer[] = [];
   let doubtful: Buffer | undefined;
   for (let key = first; ;) {
-    const plain = decryptBlocks(bytes, key, iv);
-    const padding = isWholePackets(plain) ? 0 : paddingOf(plain);
+    const plain = decryptBlocks(bytes, { ...aesKey, key });
+    const padding = cipher === "aes-256-ctr" || isWholePackets(plain) ? 0 : paddingOf(plain);
     const found = plain.subarray(0, plain.length - padding);
     if (padding >= certainPadding || sniffContainer(plain) !== null) return found;
     if (padding > 0) doubtful ??= found;
@@ -144,9 +150,9 @@ export async function decrypt(bytes: Buffer, { key: first, iv, isOfSamples, anot
 /** What one of 256 wrong keys gives ends with a byte that looks like padding; with more, hardly any does. */
 const certainPadding = 4;
 
-function decryptBlocks(bytes: Buffer, key: Buffer, iv: Buffer): Buffer {
+function decryptBlocks(bytes: Buffer, { key, iv, cipher }: Pick<AesKey, "key" | "iv" | "cipher">): Buffer {
   try {
-    const decipher = createDecipheriv("aes-128-cbc", key, iv).setAutoPadding(false);
+    const decipher = createDecipheriv(cipher ?? "aes-128-cbc", key, iv).setAutoPadding(false);
     const plain = decipher.update(bytes);
     decipher.final();
     return plain;
