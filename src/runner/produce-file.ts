@@ -101,7 +101,7 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
   if (!(await taskLease.renew())) throw signal.reason ?? new Interruption("leaseExpired");
   signal.throwIfAborted();
   const others = download.others.map(({ path }) => path);
-  await deps.library?.expect(task.id);
+  await deps.library?.expect(task.id, task.owner);
   await files.saveResult(task.id, download.path, others);
   const title = target.page.title ?? nameInPath(task.url);
   const warnings = [...target.warnings, ...listWarnings(download, target, task.options, skips)];

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { BaseLogger } from "pino";
+import { mapConcurrent } from "../../async/map-concurrent.ts";
 import { diskError, isMissing } from "../../files/disk-error.ts";
 import type { FileStore } from "../../files/files.ts";
 import { isServiceError, logFieldsOf, messageOf } from "../../model/errors.ts";
@@ -7,7 +8,7 @@ import { isActive, type LibraryFile, type Task } from "../../model/task.ts";
 import { damagedAs } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { KnownNames, openFolder, type OpenFolder, openPath } from "./folders.ts";
-import { isLibraryFailure, type LibraryJob, type LibraryJobs } from "./jobs.ts";
+import { isLibraryFailure, type LibraryJob, type LibraryJobs, type PlaceJob } from "./jobs.ts";
 import { openLibraryRoot } from "./library-root.ts";
 import { removeUnchanged } from "./place-file.ts";
 import { type PlacementOptions, placeTask } from "./place-task.ts";
@@ -23,15 +24,20 @@ export interface FillerOptions extends PlacementOptions {
   logger: Pick<BaseLogger, "info" | "warn" | "error">;
   /** Pause before what failed is tried again, milliseconds. */
   retryMs: number;
+  /** How long a pass lasts once there are other jobs, milliseconds; default 20,000. */
+  passMs?: number;
   signal: AbortSignal;
 }
 
 /** Does the jobs of a library: puts files into it, and removes them. */
 export class Filler {
   readonly #options: FillerOptions;
-  readonly #performAll: (ids: readonly string[]) => Promise<void>;
+  readonly #performAll: ReturnType<typeof createPasses>;
   /** What the jobs of this pass have read. */
   #known = new KnownNames();
+  /** By owner: the number of its latest turn, of all passes. */
+  readonly #latest = new Map<string, number>();
+  #turns = 0;
   /** Tasks whose files could not be removed, which the log says once. */
   readonly #unremoved = new Set<string>();
 
@@ -40,19 +46,38 @@ export class Filler {
     this.#performAll = createPasses({ ...options, perform: (id) => this.#perform(id) });
   }
 
-  /** Does all jobs once, of those that have failed before not all each time; returns false if another process is doing them. */
-  async pass(): Promise<boolean> {
-    const { jobs } = this.#options;
+  /**
+   * Does all jobs once, of those that have failed before not all each time; returns false if another process is doing them. Owners take turns:
+   * a disk may take hours for the thousands of files of one. Once `isOutdated` is aborted, as there are other jobs, it ends after a while.
+   */
+  async pass(isOutdated: AbortSignal): Promise<boolean> {
+    const { jobs, passMs = 20_000 } = this.#options;
     const ids = await jobs.ids();
     if (ids.length === 0) return true;
     using lock = jobs.tryLock();
     if (lock === undefined) return false;
     try {
-      await this.#performAll(ids);
+      const endMs = performance.now() + passMs;
+      await this.#performAll(await this.#inTurns(ids), () => isOutdated.aborted && performance.now() >= endMs);
     } finally {
       this.#known = new KnownNames();
     }
     return true;
+  }
+
+  /** Returns the ids so that owners take turns, first the one whose latest turn is longest ago. */
+  async #inTurns(ids: readonly string[]): Promise<string[]> {
+    const counts = new Map<string, number>();
+    const found: { id: string; turn: number; latest: number }[] = [];
+    // What cannot be read fails when its turn comes.
+    const read = async (id: string) => ({ id, job: await this.#options.jobs.read(id).catch(() => undefined) });
+    for await (const { id, job } of mapConcurrent(ids, readsAtOnce, read)) {
+      const owner = ownerOf(job);
+      const turn = counts.get(owner) ?? 0;
+      counts.set(owner, turn + 1);
+      found.push({ id, turn, latest: this.#latest.get(owner) ?? 0 });
+    }
+    return found.toSorted((a, b) => a.turn - b.turn || a.latest - b.latest).map(({ id }) => id);
   }
 
   /** Removes these files of a task, and its job; returns whether that is done. */
@@ -87,12 +112,13 @@ export class Filler {
   }
 
   /** Returns whether they are there. */
-  async #placeFiles(task: Task, job: LibraryJob & { kind: "place" }): Promise<boolean> {
+  async #placeFiles(task: Task, job: PlaceJob): Promise<boolean> {
     const { jobs, logger, signal } = this.#options;
     const { id, file } = task;
+    this.#latest.set(ownerOf(job), (this.#turns += 1));
     try {
       await using root = await this.#openRoot();
-      const saveChosen = async (files: LibraryFile[]) => jobs.write(id, { kind: "place", files });
+      const saveChosen = async (files: LibraryFile[]) => jobs.write(id, { ...job, files });
       const library = await placeTask(task, {
         ...this.#options,
         root,
@@ -140,6 +166,13 @@ export class Filler {
   }
 }
 
+/** Jobs that are read at a time. */
+const readsAtOnce = 16;
+
+function ownerOf(job: LibraryJob | undefined): string {
+  return (job?.kind === "place" ? job.owner : undefined) ?? "";
+}
+
 function withWarning(file: NonNullable<Task["file"]>, message: string | undefined): NonNullable<Task["file"]> {
   const others = (file.warnings ?? []).filter((warning) => !isLibraryFailure(warning));
   return { ...file, warnings: message === undefined ? others : [...others, { code: "library_failed", message }] };
@@ -169,32 +202,35 @@ interface PassOptions {
  * Returns a function that tries jobs. Of those that have failed within `retryMs` it tries only one, which shows whether the others can be done: thousands
  * may wait for a disk.
  */
-function createPasses({ perform, retryMs, signal }: PassOptions): (ids: readonly string[]) => Promise<void> {
+function createPasses({ perform, retryMs, signal }: PassOptions) {
   /** Those that failed when they were tried last. */
   const failed = new Set<string>();
   let retriedMs = -Infinity;
 
   /** Returns whether none has failed. */
-  async function performAll(ids: readonly string[]): Promise<boolean> {
+  async function performAll(ids: readonly string[], mustEnd: () => boolean): Promise<boolean> {
     for (const id of ids) {
-      if (signal.aborted) return false;
+      if (signal.aborted || mustEnd()) return false;
       failed.delete(id);
       if (!(await perform(id))) failed.add(id);
     }
     return !ids.some((id) => failed.has(id));
   }
 
-  return async (ids) => {
+  return async (ids: readonly string[], mustEnd: () => boolean): Promise<void> => {
     const known = new Set(ids);
     for (const id of failed) if (!known.has(id)) failed.delete(id);
     // A timer may be early.
     if (performance.now() - retriedMs >= 0.9 * retryMs) {
       retriedMs = performance.now();
-      await performAll(ids);
+      await performAll(ids, mustEnd);
       return;
     }
     const [one, ...others] = failed;
-    await performAll(ids.filter((id) => !failed.has(id)));
-    if (one !== undefined && (await performAll([one]))) await performAll(others);
+    await performAll(
+      ids.filter((id) => !failed.has(id)),
+      mustEnd,
+    );
+    if (one !== undefined && (await performAll([one], () => false))) await performAll(others, mustEnd);
   };
 }

@@ -15,7 +15,7 @@ import { untilAborted } from "../../async/deadline.ts";
 /** The folder in which the files of tasks are put under names for people. */
 export interface Library {
   /** Notes that the files of a task belong there once it has succeeded. Must be called before it has. */
-  expect(id: string): Promise<void>;
+  expect(id: string, owner?: string): Promise<void>;
   /** Whether the files of a task that has succeeded are still to be put there, which has not failed until now. Never rejects. */
   isPending(task: Task): Promise<boolean>;
   /** Yields the members of a collection, by index, that `isPending`. */
@@ -66,16 +66,16 @@ export async function openLibrary(options: LibraryOptions): Promise<Library> {
   async function fill(): Promise<void> {
     while (!signal.aborted) {
       wakeUp = new AbortController();
-      const isIdle = await attempt(() => filler.pass());
+      const isIdle = await attempt(() => filler.pass(wakeUp.signal));
       const pause = AbortSignal.any([signal, wakeUp.signal]);
       await sleep(isIdle === false ? busyMs : retryMs, undefined, { signal: pause }).catch(() => undefined);
     }
   }
 
   return {
-    async expect(id) {
+    async expect(id, owner) {
       await withDiskError(`note that the file of task ${id} belongs in the library`, async () => {
-        if ((await jobs.read(id)) === undefined) await jobs.write(id, { kind: "place" });
+        if ((await jobs.read(id)) === undefined) await jobs.write(id, { kind: "place", owner });
       });
     },
     isPending: (task) => isPending(task, jobs),

@@ -66,10 +66,15 @@ export function createLibraryHarness(store: TaskStore = createMemoryStore()) {
   }
 
   /** Stores a task that runs, and its files; `succeed` is its end. */
-  async function add(library: Awaited<ReturnType<typeof open>>, info: Partial<PageInfo>, others: OtherFile[] = []) {
-    const { id } = await store.create(newTask("https://example.com/watch", {}, new Date()));
+  async function add(
+    library: Awaited<ReturnType<typeof open>>,
+    info: Partial<PageInfo>,
+    others: OtherFile[] = [],
+    owner?: string,
+  ) {
+    const { id } = await store.create(newTask("https://example.com/watch", {}, new Date(), owner));
     while ((await store.claim({ leaseMs: 60_000 }))?.task.id !== id);
-    await library.expect(id);
+    await library.expect(id, owner);
     const withContent = ({ kind, name, mime_type = "text/vtt", ...about }: OtherFile) => {
       return { kind, name, mime_type, ...about, content: randomBytes(100) };
     };
