@@ -69,13 +69,16 @@ export function toUpstreamError(error: unknown, what: string, idleTimeoutMs: num
     case "ENFILE":
       return fail("unavailable", `this process cannot open any more files (${code})`);
     default:
-      return fail(
-        "upstream_unreachable",
-        /CERT|^UNABLE_TO_|^HOSTNAME_MISMATCH$/.test(code)
-          ? `the server's certificate is not trusted (${code})`
-          : `the connection failed (${code})`,
-      );
+      return fail("upstream_unreachable", `${connectionFault(code)} (${code})`);
   }
+}
+
+/** Says why there is no connection. */
+function connectionFault(code: string): string {
+  if (/CERT|^UNABLE_TO_|^HOSTNAME_MISMATCH$/.test(code)) return "the server's certificate is not trusted";
+  // What comes is no TLS record, as from a server of plain HTTP.
+  if (code === "ERR_SSL_WRONG_VERSION_NUMBER") return "the server does not speak HTTPS on this port";
+  return "the connection failed";
 }
 
 /** Returns the `code` of a system, undici or zlib error ("ECONNREFUSED", "UND_ERR_SOCKET", …). */

@@ -37,6 +37,15 @@ it("does not trust a self-signed certificate", async () => {
   });
 });
 
+it("says that a server of plain HTTP does not speak HTTPS", async () => {
+  const plain = await startUpstream((_request, response) => response.end("plain page"));
+  const url = new URL(plain.url("/").href.replace("http:", "https:"));
+  await expect(get(localClient(), url)).rejects.toMatchObject({
+    code: "upstream_unreachable",
+    message: expect.stringContaining("the server does not speak HTTPS on this port (ERR_SSL_WRONG_VERSION_NUMBER)"),
+  });
+});
+
 describe("with the certificate trusted", () => {
   beforeEach(() => {
     const trusted = getCACertificates();
