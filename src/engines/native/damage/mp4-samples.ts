@@ -1,4 +1,4 @@
-import { firstBox } from "../../../remux/mp4/boxes.ts";
+import { firstBox, typeAt } from "../../../remux/mp4/boxes.ts";
 import { nalLengthBytes } from "../../../remux/mp4/joins.ts";
 import { completeFileBoxes, readRange } from "../../../remux/mp4/read/file-boxes.ts";
 import type { FragmentContext } from "../../../remux/mp4/read/fragment.ts";
@@ -43,10 +43,10 @@ export function openMp4Samples(file: OpenFile): CheckedSamples {
 
 /** @param isIndexed The places of its samples do not depend on fragments, which may say wrongly where their media are. */
 function createSelection({ formats }: InitTrack, isIndexed: boolean) {
-  const areFramed = formats.every(({ sampleEntry }) => framed.has(typeOf(sampleEntry)));
+  const areFramed = formats.every(({ sampleEntry }) => framed.has(typeAt(sampleEntry, 4)));
   const checked = new CheckedTrack(formats[0]!.kind, isIndexed && areFramed);
   const lengths = formats.map(({ sampleEntry }) => lengthBytesOf(sampleEntry));
-  const isAv1 = formats.some(({ sampleEntry }) => typeOf(sampleEntry) === "av01");
+  const isAv1 = formats.some(({ sampleEntry }) => typeAt(sampleEntry, 4) === "av01");
   return {
     checked,
     *select(all: Iterable<SamplePlaces>): Generator<CodedSamples> {
@@ -59,10 +59,8 @@ function createSelection({ formats }: InitTrack, isIndexed: boolean) {
 }
 
 function lengthBytesOf(sampleEntry: Uint8Array): number | null {
-  return codecs.has(typeOf(sampleEntry)) ? 0 : nalLengthBytes(sampleEntry);
+  return codecs.has(typeAt(sampleEntry, 4)) ? 0 : nalLengthBytes(sampleEntry);
 }
-
-const typeOf = (sampleEntry: Uint8Array): string => Buffer.from(sampleEntry).toString("latin1", 4, 8);
 
 /** Yields the samples of the fragments, with their places in the file. */
 function* readFragments(
