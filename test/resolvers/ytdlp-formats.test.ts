@@ -229,6 +229,11 @@ describe("the formats of the yt-dlp resolver", () => {
     expect(read).not.toHaveProperty("warnings");
   });
 
+  it("are no lists of media that yt-dlp takes for files", async () => {
+    const list = fileDict({ format_id: "0", url: "https://radio.example/listen.m3u", ext: "m3u" });
+    expect(ids(await readRecorded(videoDict({ formats: [list, fileDict()] })))).toEqual(["18"]);
+  });
+
   it("that a download lacks all fail with why their manifest cannot be read", async () => {
     const gone = new ServiceError("upstream_unreachable", "gone", { retryable: true });
     const info = readRecorded(videoDict({ formats: [dashDict("v")] }), { forDownload: true }, { [mpdUrl]: gone });
