@@ -31,12 +31,14 @@ export function createFileCleanup(deps: CleanupDeps) {
   });
 
   /** Removes the unneeded files of a task once its run has ended; if that fails, `run` tries again. Never rejects. */
-  async function cleanUp(id: string): Promise<void> {
+  async function cleanUp(id: string, owner: string | null = null): Promise<void> {
     try {
       await mutex.runExclusive(id, async () => {
         if (!(await hasFiles(id))) return;
-        // One after the other: thousands of tasks may end with their collection.
-        await mutex.runExclusive("cleanup", async () => removeUnneededFiles(id, await store.get(id), files));
+        // Of each owner one after the other: thousands of tasks may end with their collection, and a later run of the task waits for this.
+        await mutex.runExclusive(`cleanup ${owner ?? ""}`, async () =>
+          removeUnneededFiles(id, await store.get(id), files),
+        );
       });
       left.delete(id);
     } catch (err) {

@@ -103,7 +103,7 @@ function mayResume({ state, isRetryable }: TaskEvent): boolean {
 
 /** Asks the store, which knows what holds for a run: the event may be older than it. */
 function follow(
-  { type, taskId, state, isFinishRequested }: TaskEvent,
+  { type, taskId, owner, state, isFinishRequested }: TaskEvent,
   claims: ClaimLoop,
   runs: RunningTasks,
   cleanup: FileCleanup,
@@ -114,5 +114,5 @@ function follow(
   }
   if (type !== "deleted" && state !== "canceled") return;
   for (const { taskLease } of runs.of(taskId)) void taskLease.renew();
-  void cleanup.cleanUp(taskId);
+  void cleanup.cleanUp(taskId, owner);
 }

@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
+import { newTask } from "../../src/feed/task-changes.ts";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { ServiceError } from "../../src/model/errors.ts";
@@ -64,6 +65,28 @@ describe("when many tasks are canceled at once, the runner", () => {
     expect(reads).toEqual(new Set(ids.filter((_, n) => n % 2 === 0)));
     expect(most).toBe(1);
   });
+});
+
+it("what is removed of an owner's tasks does not wait for that of another owner", async () => {
+  const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+  const inner = createMemoryStore();
+  const store: TaskStore = {
+    ...inner,
+    async get(id) {
+      const task = await inner.get(id);
+      if (task?.owner === "eve") await gate;
+      return task;
+    },
+  };
+  const { runner, files } = createRunnerHarness({ store, concurrency: 0 });
+  const add = async (owner: string) => (await store.create(newTask("https://example.com/", {}, new Date(), owner))).id;
+  const [of, other] = [await add("eve"), await add("bob")];
+  for (const id of [of, other]) await files.openWorkFolder(id);
+  runner.start();
+  for (const id of [of, other]) await store.update(id, { state: "canceled" });
+  await vi.waitUntil(() => !files.parts().includes(other), 60_000);
+  expect(files.parts()).toEqual([of]);
+  open();
 });
 
 describe("while the store is out of reach, the runner", () => {
