@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createPackedAudioDemuxer } from "../../src/remux/packed-audio/demuxer.ts";
 import { decryptSamples } from "../../src/remux/sample-encryption.ts";
 import { createTimelines } from "../../src/remux/timelines.ts";
@@ -80,6 +80,45 @@ it("AAC without a container is decrypted after its tags", () => {
   expect(recorder.track("audio").samples.map(({ data }) => [...data])).toEqual(
     Array.from({ length: 3 }, () => [...adtsFrames(1).subarray(7)]),
   );
+});
+
+/** Returns a syncframe (ETSI TS 102 366 §4.3, §E.1.2) with these bytes after its first two, and no real audio. */
+function syncframe(size: number, head: readonly number[]): Buffer {
+  const frame = Buffer.alloc(size, 0x21);
+  frame.set([0x0b, 0x77, ...head]);
+  return frame;
+}
+
+const ofAc3 = syncframe(128, [0, 0, 0, 0x40, 0x40]);
+/** Six blocks of two channels; more channels depend on it. */
+const ofEac3 = syncframe(100, [0, 49, 0x34, 0x80]);
+const dependent = syncframe(68, [0x40, 33, 0x34, 0x80]);
+
+/** Encrypts all whole blocks after the first 16 bytes. */
+function encryptSyncframe(frame: Buffer): Buffer {
+  const starts = Array.from({ length: Math.floor(frame.length / 16) - 1 }, (_, i) => 16 + 16 * i);
+  return encryptBlocks(Buffer.from(frame), starts);
+}
+
+describe.each([
+  ["AC-3", [0x81, 0xc1], [ofAc3, ofAc3, ofAc3]],
+  ["E-AC-3 of 7.1 channels", [0x87, 0xc2], [ofEac3, dependent, ofEac3, dependent]],
+] as const)("%s", (_, [clearType, typeOfSamples], frames) => {
+  it("in MPEG-TS is decrypted in each syncframe", () => {
+    const segment = (streamType: number, parts: readonly Buffer[]) => {
+      const maker = createPacketMaker();
+      const tables = maker.tables([{ pid: audioPid, streamType }]);
+      return Buffer.concat([tables, maker.pes(audioPid, 90_000, Buffer.concat(parts))]);
+    };
+    const { tracks, track } = demux([segment(clearType, frames)]);
+    expect(Buffer.concat(track("audio").samples.map(({ data }) => data))).toEqual(Buffer.concat(frames));
+    const encrypted = segment(typeOfSamples, frames.map(encryptSyncframe));
+    expect(demux([decryptSamples(encrypted, key)]).tracks).toEqual(tracks);
+  });
+
+  it("without a container is decrypted in each syncframe", () => {
+    expect(decryptSamples(Buffer.concat(frames.map(encryptSyncframe)), key)).toEqual(Buffer.concat(frames));
+  });
 });
 
 it("a segment that begins within a sample is refused", () => {

@@ -30,8 +30,7 @@ export const dolby: AudioSyntax = {
 
 /** Returns the size of the syncframe at `at`, of which several may be one frame; `null`: there is none. */
 export function syncframeSizeAt(bytes: Uint8Array, at: number): number | null {
-  const frame = frameIn(dolby, bytes, at);
-  return frame === null ? null : (readSyncframe(bytes, at)?.size ?? frame.size);
+  return readSyncframe(bytes, at)?.size ?? frameIn(dolby, bytes, at)?.size ?? null;
 }
 
 /** Sampling rates of AC-3 and E-AC-3 by fscod (ETSI TS 102 366 table 4.1). */
