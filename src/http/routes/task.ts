@@ -212,11 +212,8 @@ export const taskActionRoutes: FastifyPluginAsyncTypebox<TaskActionRoutesOptions
 
   app.post("/tasks/:id/cancel", { schema: cancelSchema }, (request, reply) =>
     inTurn(request, reply, async () => {
-      const {
-        params: { id },
-        caller,
-      } = request;
-      await assertVisible(store, id, caller);
+      const { id } = request.params;
+      await assertVisible(store, id, request.caller);
       return store.update(id, { state: "canceled" });
     }),
   );
@@ -233,11 +230,8 @@ export const taskActionRoutes: FastifyPluginAsyncTypebox<TaskActionRoutesOptions
 
   app.post("/tasks/:id/retry", { schema: retrySchema }, (request, reply) =>
     inTurn(request, reply, async () => {
-      const {
-        params: { id },
-        caller,
-      } = request;
-      await assertVisible(store, id, caller);
+      const { id } = request.params;
+      await assertVisible(store, id, request.caller);
       // A running task may become queued too, but not by a client's request.
       return store.update(id, retryChange, { from: ["failed", "canceled"] });
     }),
