@@ -23,6 +23,18 @@ describe("a demuxer of packed audio", () => {
     expect(samples.map(({ dts }) => dts)).toEqual([48_000, 49_024, 50_048, 51_072]);
   });
 
+  it("leaves a gap where the numbers of segments without a tag show that others are missing", () => {
+    const dtsOf = (...sequences: number[]) => {
+      const recorder = createRecorder();
+      const demuxer = createPackedAudioDemuxer({ sink: recorder, timelines: createTimelines() });
+      for (const sequence of sequences) demuxer.read(adtsFrames(2), { ...start, sequence, durationS: 2048 / 48_000 });
+      demuxer.flush();
+      return recorder.track("audio").samples.map(({ dts }) => dts);
+    };
+    expect(dtsOf(4, 5)).toEqual([0, 1024, 2048, 3072]);
+    expect(dtsOf(4, 7, 8)).toEqual([0, 1024, 6144, 7168, 8192, 9216]);
+  });
+
   it("starts at 0 without any tag", () => {
     expect(read([[adtsFrames(2)]]).map(({ dts }) => dts)).toEqual([0, 1024]);
   });

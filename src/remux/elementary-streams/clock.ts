@@ -73,6 +73,11 @@ export class StreamClock {
     this.#bases.start(this.#stream.base);
   }
 
+  /** The timestamp at which the samples so far end. */
+  get endStamp(): number {
+    return this.#stream.base?.latest ?? 0;
+  }
+
   /** Returns the presentation time of a timestamp near those that were noted. */
   time(stamp: number): number {
     return unwrap(stamp, this.#stream.latest) + (this.#stream.base?.shift ?? 0);

@@ -8,6 +8,7 @@ import { StreamClock } from "../elementary-streams/clock.ts";
 import { findFirstTime } from "../elementary-streams/first-time.ts";
 import { ElementaryStream, type TrackReader } from "../elementary-streams/stream.ts";
 import { TimeBases } from "../elementary-streams/time-bases.ts";
+import { ticksPerSecond } from "../elementary-streams/timestamps.ts";
 import { SkipError } from "../timelines.ts";
 import type { Demuxer, DemuxerOptions, SampleSink, SegmentTiming } from "../samples.ts";
 import { createTrackOutput, type TrackOutput } from "../track-output.ts";
@@ -23,7 +24,8 @@ type PackedAudioOptions = Omit<DemuxerOptions, "kinds">;
 
 /**
  * Creates a demuxer of packed audio (RFC 8216 §3.4): AAC in ADTS, MP3, AC-3 or E-AC-3 frames. Each segment
- * has its time in an ID3 tag before the audio; one without continues where the previous one ended, and begins with another source. What
+ * has its time in an ID3 tag before the audio; one without continues where the previous one ended, or as much later as segments between them
+ * are missing, and begins with another source. What
  * the table of the first MP3 segment of a timeline counts as the delay of encoder and decoder is priming.
  */
 export function createPackedAudioDemuxer(options: PackedAudioOptions): Demuxer {
@@ -58,11 +60,13 @@ class PackedAudioDemuxer implements Demuxer {
       this.flush();
       this.#bases.skip(timing.skippedS);
     }
+    const missedS = isStart ? 0 : missedBetween(this.#current, timing);
     const table = timing === this.#current ? null : readMp3Table(segment, afterTags);
     if (isStart) this.#priming.start(table?.trims?.startS ?? 0);
     this.#current = timing;
     const start = afterTags + (table?.frameBytes ?? 0);
-    if (start < segment.length) this.#readFrames(segment, start, timestamp);
+    if (start >= segment.length) return;
+    this.#readFrames(segment, start, timestamp ?? this.#stampOf(missedS));
   }
 
   firstTime(segment: Uint8Array): number | null | undefined {
@@ -80,11 +84,18 @@ class PackedAudioDemuxer implements Demuxer {
     this.#bases.reset(timing);
   }
 
-  #readFrames(segment: Uint8Array, start: number, timestamp: number | null): void {
+  /** Returns the timestamp of a segment that has none; `null`: it continues the one before. */
+  #stampOf(missedS: number): number | null {
+    if (!this.#clock.tryStart()) return this.#bases.startStamp();
+    if (missedS === 0) return null;
+    this.flush();
+    return this.#clock.endStamp + Math.round(missedS * ticksPerSecond);
+  }
+
+  #readFrames(segment: Uint8Array, start: number, stamp: number | null): void {
     const syntax = syntaxes.find((candidate) => isFrame(candidate, segment, start)) ?? this.#syntax;
     if (!syntax) throw noAudioError();
     const track = this.#track !== null && syntax === this.#syntax ? this.#track : this.#open(syntax);
-    const stamp = timestamp ?? (this.#clock.tryStart() ? null : this.#bases.startStamp());
     const time = stamp === null ? null : { pts: stamp, dts: stamp };
     if (time && this.#clock.beginsTimeBase(time)) track.read(true);
     if (time) this.#clock.note(time);
@@ -126,6 +137,12 @@ function createPriming(sink: SampleSink) {
       },
     } satisfies SampleSink,
   };
+}
+
+/** Returns about how long the segments last that are missing between two, seconds: as long as the first one each. */
+function missedBetween(before: SegmentTiming | null, after: SegmentTiming): number {
+  const missed = (after.sequence ?? NaN) - (before?.sequence ?? NaN) - 1;
+  return missed > 0 ? missed * (before?.durationS ?? 0) : 0;
 }
 
 /** Returns whether packed audio starts at `at`. */
