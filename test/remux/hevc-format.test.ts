@@ -21,12 +21,14 @@ interface SpsParts {
 function makeSps({ subLayers = 1, layers = "", scalingLists, pcm, shortTerm = ue(0), longTerm }: SpsParts): Buffer {
   const optional = (part: string | undefined): string => (part === undefined ? "0" : `1${part}`);
   const bits = [
-    ...[u(0x4201, 16), u(0, 4), u(subLayers - 1, 3), "1", "1".repeat(96), layers],
-    ...[ue(0), ue(1), ue(720), ue(576), "0", ue(0), ue(0), ue(4)],
-    ...["1", ue(3).repeat(3 * subLayers), ue(2).repeat(6)],
-    ...[optional(scalingLists), "11", optional(pcm), shortTerm, optional(longTerm), "11"],
-    ...["1", "1", u(255, 8), u(16, 16), u(11, 16), "1"],
-  ].join("");
+    [u(0x4201, 16), u(0, 4), u(subLayers - 1, 3), "1", "1".repeat(96), layers],
+    [ue(0), ue(1), ue(720), ue(576), "0", ue(0), ue(0), ue(4)],
+    ["1", ue(3).repeat(3 * subLayers), ue(2).repeat(6)],
+    [optional(scalingLists), "11", optional(pcm), shortTerm, optional(longTerm), "11"],
+    ["1", "1", u(255, 8), u(16, 16), u(11, 16), "1"],
+  ]
+    .flat()
+    .join("");
   const bytes = bits.match(/.{1,8}/g)!.map((byte) => Number.parseInt(byte.padEnd(8, "0"), 2));
   const escaped = Buffer.from(bytes)
     .toString("latin1")
@@ -45,10 +47,12 @@ const scalingLists = [0, 1, 2, 3].flatMap((size) =>
 
 /** Three pictures, then two sets that are predicted: of four flags three pictures stay, and then all four. */
 const shortTerm = [
-  ...[ue(3), ue(2), ue(1), `${ue(0)}1`.repeat(3)],
-  ...["1", "1", ue(0), "1", "01", "00", "1"],
-  ...["1", "0", ue(1), "1", "1", "01", "1"],
-].join("");
+  [ue(3), ue(2), ue(1), `${ue(0)}1`.repeat(3)],
+  ["1", "1", ue(0), "1", "01", "00", "1"],
+  ["1", "0", ue(1), "1", "1", "01", "1"],
+]
+  .flat()
+  .join("");
 
 it.each<[string, SpsParts]>([
   ["nothing between", {}],
