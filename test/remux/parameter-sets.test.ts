@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { avc } from "../../src/remux/codecs/avc.ts";
 import { hevc } from "../../src/remux/codecs/hevc.ts";
 
 const u = (value: number, bits: number): string => value.toString(2).padStart(bits, "0");
@@ -6,6 +7,15 @@ const u = (value: number, bits: number): string => value.toString(2).padStart(bi
 const ue = (value: number): string =>
   (value + 1).toString(2).replace(/^1(.*)$/, (all, rest) => "0".repeat(rest.length) + all);
 const se = (value: number): string => ue(value > 0 ? 2 * value - 1 : -2 * value);
+
+/** Returns a NAL unit with these bits, and with emulation prevention. */
+function toUnit(bits: string): Buffer {
+  const bytes = bits.match(/.{1,8}/g)!.map((byte) => Number.parseInt(byte.padEnd(8, "0"), 2));
+  const escaped = Buffer.from(bytes)
+    .toString("latin1")
+    .replaceAll(/\0\0(?=[\0-\x03])/g, "\0\0\x03");
+  return Buffer.from(escaped, "latin1");
+}
 
 interface SpsParts {
   subLayers?: number;
@@ -26,14 +36,8 @@ function makeSps({ subLayers = 1, layers = "", scalingLists, pcm, shortTerm = ue
     ["1", ue(3).repeat(3 * subLayers), ue(2).repeat(6)],
     [optional(scalingLists), "11", optional(pcm), shortTerm, optional(longTerm), "11"],
     ["1", "1", u(255, 8), u(16, 16), u(11, 16), "1"],
-  ]
-    .flat()
-    .join("");
-  const bytes = bits.match(/.{1,8}/g)!.map((byte) => Number.parseInt(byte.padEnd(8, "0"), 2));
-  const escaped = Buffer.from(bytes)
-    .toString("latin1")
-    .replaceAll(/\0\0(?=[\0-\x03])/g, "\0\0\x03");
-  return Buffer.from(escaped, "latin1");
+  ];
+  return toUnit(bits.flat().join(""));
 }
 
 /** Of 16 × 16 and 32 × 32 with the coefficient of DC; every other list is that of the one before. */
@@ -68,6 +72,25 @@ it.each<[string, SpsParts]>([
     { level: "video", id: 0, unit: Buffer.from([0x40, 1]) },
     { level: "sequence", id: 0, unit },
     { level: "picture", id: 0, unit: Buffer.from([0x44, 1]) },
+  ]);
+  expect(format).toMatchObject({ width: Math.round((720 * 16) / 11), height: 576 });
+});
+
+it("the shape of the pixels of H.264 is read behind scaling lists, of which one ends early", () => {
+  const lists = Array.from({ length: 8 }, (_, i) => {
+    if (i === 2) return "0";
+    if (i === 4) return `1${se(4)}${se(-12)}`;
+    return `1${Array.from({ length: i < 6 ? 16 : 64 }, (__, k) => se((k % 3) - 1)).join("")}`;
+  });
+  const bits = [
+    // ISO/IEC 14496-10 §7.3.2.1.1, of the High profile.
+    [u(0x67, 8), u(100, 8), u(0, 8), u(30, 8), ue(0), ue(1), ue(0), ue(0), "0", "1", ...lists],
+    [ue(0), ue(0), ue(2), ue(1), "0", ue(44), ue(35), "1", "1", "0"],
+    ["1", "1", u(255, 8), u(16, 16), u(11, 16), "0000", "1"],
+  ];
+  const format = avc.describe([
+    { level: "sequence", id: 0, unit: toUnit(bits.flat().join("")) },
+    { level: "picture", id: 0, unit: Buffer.from("68ce3c80", "hex") },
   ]);
   expect(format).toMatchObject({ width: Math.round((720 * 16) / 11), height: 576 });
 });
