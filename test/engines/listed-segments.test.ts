@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { CountingSink } from "../../src/engines/native/output/counting-sink.ts";
 import { WebmSegments } from "../../src/engines/native/output/webm-segments.ts";
 import { ids } from "../../src/remux/matroska/elements.ts";
-import { element } from "../../src/remux/matroska/writer.ts";
+import { element } from "../../src/remux/matroska/write-elements.ts";
 import type { SampleSink } from "../../src/remux/samples.ts";
 import { readWebmRendition } from "../media/rendition.ts";
 

@@ -5,7 +5,7 @@ import { ids } from "../../src/remux/matroska/elements.ts";
 import { readBlocks } from "../../src/remux/matroska/blocks.ts";
 import { readHeader } from "../../src/remux/matroska/tracks.ts";
 import { numbersIn } from "../../src/remux/mp4/read/number-source.ts";
-import { element, text, unsigned } from "../../src/remux/matroska/writer.ts";
+import { element, text, unsigned } from "../../src/remux/matroska/write-elements.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
 import { readMedium, readWebmRendition } from "../media/rendition.ts";
 import { resource } from "../media/resources.ts";

@@ -6,7 +6,7 @@ import type { DownloadJob } from "../../src/engines/engine.ts";
 import { readOwnDescription } from "../../src/engines/native/inspect/own-description.ts";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { noAdditions } from "../../src/remux/additions.ts";
-import { element, text, unsigned } from "../../src/remux/matroska/writer.ts";
+import { element, text, unsigned } from "../../src/remux/matroska/write-elements.ts";
 import { type Element, elementAt, elementsIn, ids } from "../../src/remux/matroska/elements.ts";
 import { numbersIn } from "../../src/remux/mp4/read/number-source.ts";
 import { openEntry } from "../contracts/engine/harness.ts";

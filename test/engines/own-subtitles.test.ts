@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { embedInMp4 } from "../../src/remux/mp4/embed.ts";
-import { element, text, unsigned } from "../../src/remux/matroska/writer.ts";
+import { element, text, unsigned } from "../../src/remux/matroska/write-elements.ts";
 import { ids } from "../../src/remux/matroska/elements.ts";
 import { ascii, box, fullBox, u16, u32 } from "../../src/remux/mp4/boxes.ts";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";

@@ -3,13 +3,15 @@ import type { IncomingHttpHeaders } from "node:http";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { makeSharedFolder } from "../folder.ts";
+import { layNumbered, mpd, numberTemplate } from "../media/dash.ts";
+import { splitWebm } from "../media/rendition.ts";
 import { type Resource, resource } from "../media/resources.ts";
 import { type Site, startSite } from "../media/site.ts";
 import { audioInput, ffmpeg, missing, videoInput } from "../remux/mp4-media.ts";
 import { openTaskClient, type TaskClient } from "./download-client.ts";
-import { startHalvesSite } from "./held-site.ts";
+import { startHalvesSite, startHeldSite } from "./held-site.ts";
 import { type ServiceProcess, startService } from "./service.ts";
-import { framesOf, openStreamReader, save, type StreamReader } from "./stream-client.ts";
+import { framesOf, openStreamReader, packetsOf, save, type StreamReader } from "./stream-client.ts";
 
 const dataDir = makeSharedFolder();
 const front = "-movflags +faststart";
@@ -32,26 +34,29 @@ afterAll(async () => {
   await service.end("SIGKILL");
 });
 
-function makeFile(name: string, options: string): Resource {
+function makeFile(name: string, options: string, type = "video/mp4"): Resource {
   const path = join(dataDir, name);
   ffmpeg(`${options.trim()} ${path}`);
-  return resource("video/mp4", readFileSync(path));
+  return resource(type, readFileSync(path));
 }
 
 const film = (name: string, flags: string): Resource =>
   makeFile(name, `${videoInput(8)} ${audioInput(8)} ${video} -c:a aac -b:a 96k ${flags}`);
 
-const inOneFile = (kind: string) => `<BaseURL>${kind}.mp4</BaseURL><SegmentBase/>`;
+const inOneFile = (kind: string, ext = "mp4") => `<BaseURL>${kind}.${ext}</BaseURL><SegmentBase/>`;
+
+/** Returns the MPD of video and audio that are addressed so. */
+function presentationOf(ext: "mp4" | "webm", codecs: readonly string[], addressing: readonly string[]): Resource {
+  const sets = ["video", "audio"].map((kind, i) => {
+    return { id: kind, mimeType: `${kind}/${ext}`, codecs: codecs[i]!, addressing: addressing[i]! };
+  });
+  return resource("application/dash+xml", Buffer.from(mpd([sets], 8)));
+}
 
 /** A presentation of one file of each kind, or of video that is listed otherwise. */
 function presentation(listedVideo = inOneFile("video")): Map<string, Resource> {
-  const set = (kind: string, codecs: string, listed: string) =>
-    `<AdaptationSet contentType="${kind}" mimeType="${kind}/mp4"><Representation id="${kind}" bandwidth="100000" codecs="${codecs}">` +
-    `${listed}</Representation></AdaptationSet>`;
-  const sets = set("video", "avc1.42c01e", listedVideo) + set("audio", "mp4a.40.2", inOneFile("audio"));
-  const mpd = `<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static" mediaPresentationDuration="PT8S"><Period>${sets}</Period></MPD>`;
   return new Map([
-    ["film.mpd", resource("application/dash+xml", Buffer.from(mpd))],
+    ["film.mpd", presentationOf("mp4", ["avc1.42c01e", "mp4a.40.2"], [listedVideo, inOneFile("audio")])],
     ["video.mp4", makeFile("video.mp4", `${videoInput(8)} ${video} ${fragmented}`)],
     ["audio.mp4", makeFile("audio.mp4", `${audioInput(8)} -c:a aac ${front}`)],
   ]);
@@ -69,7 +74,9 @@ function inSegments(): Map<string, Resource> {
 }
 
 const halvesOf = (resources: Map<string, Resource>) =>
-  new Map([...resources].filter(([path]) => path.endsWith(".mp4")).map(([path, { body }]) => [path, body.length >> 1]));
+  new Map(
+    [...resources].filter(([path]) => /\.(?:mp4|webm)$/.test(path)).map(([path, { body }]) => [path, body.length >> 1]),
+  );
 
 /** Expects that media of the task come while half of the files is held back, and that all that comes has the samples of the file. */
 async function expectStreamed(resources: Map<string, Resource>, body: object, type: string): Promise<string> {
@@ -93,6 +100,25 @@ async function expectAll(reader: StreamReader, id: string, attempts: number): Pr
   const file = save(join(dataDir, "file"), await (await client.file(id)).bytes());
   expect(presented(streamed)).toEqual(presented(file));
   return file;
+}
+
+/** Expects the same audio of a medium whose length is stated as of one whose is not, which is read once it is complete. */
+async function expectSame(path: string, { type, body }: Resource): Promise<void> {
+  site = await startSite(new Map([[path, resource(type, body)]]));
+  const made = [];
+  for (const isStated of [true, false]) {
+    site.answer(path, (response, serve, { headers }): unknown => {
+      if (!isDownload(headers)) return serve();
+      const length = isStated ? { "content-length": body.length } : {};
+      return response.writeHead(200, { "content-type": type, ...length }).end(body);
+    });
+    const { id } = await client.post(site.url(path), { audio_only: true, if_exists: "new" });
+    const { state, error, file } = await client.ended(id);
+    const bytes = state === "succeeded" ? await (await client.file(id)).bytes() : undefined;
+    const frames = bytes && framesOf(save(join(dataDir, "made"), bytes));
+    made.push({ state, code: error?.code, frames, warnings: file?.warnings });
+  }
+  expect(made[0]).toEqual(made[1]);
 }
 
 /** What FFmpeg decodes of the priming of a stream, which its edit list hides, is before 0. */
@@ -240,23 +266,155 @@ describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of MP4 files that be
     ["lacks the end of its last fragment", () => withFragments().subarray(0, -2_000)],
     ["lists a sample that it does not have", () => withBadOffset(indexed())],
   ])("makes the same of an MP4 that %s, whether or not it could be read while it was fetched", async (_name, make) => {
-    const body = make();
-    site = await startSite(new Map([["film.mp4", resource("video/mp4", body)]]));
-    const made = [];
-    for (const isStated of [true, false]) {
-      site.answer("film.mp4", (response, serve, { headers }): unknown => {
-        if (!isDownload(headers)) return serve();
-        const length = isStated ? { "content-length": body.length } : {};
-        return response.writeHead(200, { "content-type": "video/mp4", ...length }).end(body);
-      });
-      const { id } = await client.post(site.url("film.mp4"), { audio_only: true, if_exists: "new" });
-      const { state, error } = await client.ended(id);
-      const bytes = state === "succeeded" ? await (await client.file(id)).bytes() : undefined;
-      made.push({ state, code: error?.code, frames: bytes && framesOf(save(join(dataDir, "made"), bytes)) });
-    }
-    expect(made[0]).toEqual(made[1]);
+    await expectSame("film.mp4", resource("video/mp4", make()));
   });
 });
+
+const webmVideo = "-c:v libvpx-vp9 -g 25 -deadline realtime -cpu-used 8 -b:v 100k";
+const webmAudio = "-c:a libopus -b:a 64k";
+
+const webmCodecs = ["vp9", "opus"];
+
+const webmFile = (kind: "video" | "audio"): Resource => {
+  const input = kind === "video" ? `${videoInput(8)} ${webmVideo}` : `${audioInput(8)} ${webmAudio}`;
+  return makeFile(`${kind}.webm`, `${input} -cluster_time_limit 1000`, `${kind}/webm`);
+};
+
+const webmFiles = (): Map<string, Resource> =>
+  new Map([
+    ["film.mpd", presentationOf("webm", webmCodecs, [inOneFile("video", "webm"), inOneFile("audio", "webm")])],
+    ["video.webm", webmFile("video")],
+    ["audio.webm", webmFile("audio")],
+  ]);
+
+const webmFilm = (flags = ""): Resource =>
+  makeFile("film.webm", `${videoInput(8)} ${audioInput(8)} ${webmVideo} ${webmAudio} ${flags}`, "video/webm");
+
+function webmWithText(): Resource {
+  const path = save(join(dataDir, "own.vtt"), Buffer.from("WEBVTT\n\n00:01.000 --> 00:02.000\nHello\n"));
+  const inputs = `${videoInput(8)} ${audioInput(8)} -i ${path} -map 0 -map 1 -map 2`;
+  return makeFile("text.webm", `${inputs} ${webmVideo} ${webmAudio} -c:s webvtt`, "video/webm");
+}
+
+const indexInFront = "-cues_to_front 1";
+const withoutSizes = "-f webm -live 1";
+
+describe.skipIf(missing("libvpx-vp9", "libopus"))(
+  "GET /tasks/{id}/stream of WebM files that become another one",
+  () => {
+    it("sends video and audio of two files while the rest of both is held back", async () => {
+      const resources = webmFiles();
+      const file = await expectStreamed(resources, {}, "video/webm");
+      const source = (name: string) => presented(save(join(dataDir, "source"), resources.get(name)!.body));
+      expect(presented(file)["videoSamples"]).toEqual(source("video.webm")["videoSamples"]);
+      expect(presented(file)["audioSamples"]).toEqual(source("audio.webm")["audioSamples"]);
+    });
+
+    it("sends video and audio in segments while all but the first of each are held back", async () => {
+      const segments = numberTemplate("webm", 1, 1);
+      const resources = new Map([["film.mpd", presentationOf("webm", webmCodecs, [segments, segments])]]);
+      for (const kind of ["video", "audio"] as const) {
+        for (const [path, each] of layNumbered(kind, splitWebm(webmFile(kind).body, 1), "webm"))
+          resources.set(path, each);
+      }
+      const held = await startHeldSite({ resources });
+      site = held.site;
+      const { id } = await client.post(site.url("film.mpd"));
+      const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+      expect(reader.response.headers.get("content-type")).toBe("video/webm");
+      await reader.untilMedia();
+      expect(await client.get(id)).toMatchObject({ state: "running" });
+      held.release();
+      await expectAll(reader, id, 1);
+    });
+
+    it.each([
+      ["has its index in front", indexInFront],
+      ["states no sizes", withoutSizes],
+    ])("sends the audio of a WebM that %s while the rest of it is held back", async (_name, flags) => {
+      const resources = new Map([["film.webm", webmFilm(flags)]]);
+      const held = await startHalvesSite(resources, halvesOf(resources));
+      site = held.site;
+      const { id } = await client.post(site.url("film.webm"), { audio_only: true });
+      const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+      expect(reader.response.headers.get("content-type")).toBe("audio/webm");
+      await reader.untilMedia();
+      expect(await client.get(id)).toMatchObject({ state: "running" });
+      held.release();
+      const streamed = save(join(dataDir, "streamed"), await reader.all());
+      expect(await client.ended(id)).toMatchObject({ state: "succeeded", file: { mime_type: "audio/ogg" } });
+      const file = save(join(dataDir, "file"), await (await client.file(id)).bytes());
+      const source = save(join(dataDir, "source"), resources.get("film.webm")!.body);
+      expect(packetsOf(streamed)).toEqual(packetsOf(source));
+      expect(packetsOf(file)).toEqual(packetsOf(source));
+    });
+
+    it("holds the connection of a reader over a retry, and goes on at the same sample", async () => {
+      const resources = webmFiles();
+      site = await startSite(resources);
+      const { promise: hasMedia, resolve: cut } = Promise.withResolvers<void>();
+      for (const path of ["video.webm", "audio.webm"]) {
+        const { type, body } = resources.get(path)!;
+        let asked = 0;
+        // A run gives up at the fourth failure in a row.
+        site.answer(path, async (response, serve): Promise<unknown> => {
+          asked += 1;
+          if (asked > 1) return asked > 4 ? serve() : response.writeHead(503).end();
+          response.writeHead(200, { "content-type": type, "content-length": body.length, etag: '"film"' });
+          response.write(body.subarray(0, body.length >> 1));
+          await hasMedia;
+          return response.destroy();
+        });
+      }
+      const { id } = await client.post(site.url("film.mpd"));
+      const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+      await reader.untilMedia();
+      cut();
+      await expectAll(reader, id, 2);
+    });
+
+    it("breaks off if a file is fetched again from its start, and makes the file of what came then", async () => {
+      const resources = webmFiles();
+      const { type, body } = webmFile("audio");
+      const later = makeFile("later.webm", `${audioInput(5)} ${webmAudio}`, "audio/webm");
+      site = await startSite(resources.set("audio.webm", later));
+      const { promise: hasMedia, resolve: cut } = Promise.withResolvers<void>();
+      let asked = 0;
+      site.answer("audio.webm", (response, serve): unknown => {
+        asked += 1;
+        if (asked > 1) return serve();
+        response.writeHead(200, { "content-type": type, "content-length": body.length });
+        response.write(body.subarray(0, body.length >> 1));
+        return hasMedia.then(() => response.destroy());
+      });
+      const { id } = await client.post(site.url("film.mpd"));
+      const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+      await reader.untilMedia();
+      cut();
+      await expect(reader.all()).rejects.toThrow("terminated");
+      expect(await client.ended(id)).toMatchObject({ state: "succeeded", attempts: 1 });
+      const file = save(join(dataDir, "file"), await (await client.file(id)).bytes());
+      const source = save(join(dataDir, "source"), later.body);
+      expect(presented(file)["audioSamples"]).toEqual(presented(source)["audioSamples"]);
+    });
+
+    const indexed = () => webmFilm(indexInFront).body;
+    it.each([
+      ["has its index in front", indexed],
+      ["states no sizes", () => webmFilm(withoutSizes).body],
+      ["lacks its end", () => indexed().subarray(0, -5_000)],
+      ["has bytes after its last element that are none", () => Buffer.concat([indexed(), Buffer.alloc(100)])],
+      ["is one file after another", () => Buffer.concat([indexed(), indexed()])],
+      ["has a damaged block", () => withBadBlock(indexed())],
+      ["has subtitles", () => webmWithText().body],
+    ])(
+      "makes the same of a WebM that %s, whether or not it could be read while it was fetched",
+      async (_name, make) => {
+        await expectSame("film.webm", resource("video/webm", make()));
+      },
+    );
+  },
+);
 
 /** Pages are read in any encoding. */
 const isDownload = (headers: IncomingHttpHeaders): boolean => headers["accept-encoding"] === "identity";
@@ -279,5 +437,12 @@ function withBadTable(file: Buffer): Buffer {
 function withBadOffset(file: Buffer): Buffer {
   const at = file.indexOf("stco", 0, "latin1");
   file.writeUInt32BE(file.length, at + 12);
+  return file;
+}
+
+/** Makes a block in the middle end behind the file. */
+function withBadBlock(file: Buffer): Buffer {
+  const at = file.indexOf("1f43b675", file.length >> 1, "hex");
+  file[file.indexOf(0xa3, at + 12) + 1] = 0x1f;
   return file;
 }

@@ -8,7 +8,9 @@ export interface HeldSite {
 }
 
 /** Holds back all segments but the first of each track. */
-export async function startHeldSite({ resources }: MediaFixture): Promise<HeldSite> {
+export async function startHeldSite({
+  resources,
+}: Pick<MediaFixture, "resources"> & Partial<MediaFixture>): Promise<HeldSite> {
   const site = await startSite(new Map(resources));
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   const firsts = new Set<string>();

@@ -48,11 +48,18 @@ export async function openStreamReader(url: string): Promise<StreamReader> {
   };
 }
 
-/** Whether there is a part of a frame of so many fragments: of an MP4, bytes after the header of an `mdat`. */
+/** Whether there is a part of a frame of so many fragments: of an MP4, bytes after the header of an `mdat`, of WebM in a Cluster. */
 function hasMedia(bytes: Buffer, fragments: number): boolean {
-  const isMp4 = bytes.toString("latin1", 4, 8) === "ftyp";
-  return isMp4 ? bytes.subarray(0, -1).toString("latin1").split("mdat").length > fragments : bytes.length > 0;
+  const mark = marks.get(bytes.toString("hex", 4, 8)) ?? marks.get(bytes.toString("hex", 0, 4));
+  const found = bytes.subarray(0, -1).toString("latin1");
+  return mark === undefined ? bytes.length > 0 : found.split(mark).length > fragments;
 }
+
+/** What a fragment begins with, by what a file does. */
+const marks: ReadonlyMap<string, string> = new Map([
+  [Buffer.from("ftyp").toString("hex"), "mdat"],
+  ["1a45dfa3", Buffer.from("1f43b675", "hex").toString("latin1")],
+]);
 
 /** Returns the times and hashes of the decoded frames and of the samples, by kind of track. */
 export function framesOf(path: string): Record<string, string[]> {
@@ -71,6 +78,12 @@ export function framesOf(path: string): Record<string, string[]> {
     videoSamples: copied!("video"),
     audioSamples: copied!("audio"),
   };
+}
+
+/** Returns the packets of audio without their times, of which Ogg has its own, and without the first: each container has its own way to hide its start. */
+export function packetsOf(path: string): (string | undefined)[] {
+  const { audioSamples = [] } = framesOf(path);
+  return audioSamples.slice(1).map((line) => line.split(" ").at(-1));
 }
 
 /** Reads what FFmpeg writes in the format `framemd5`: lines that begin with the number of a track, whose kind a comment says. */

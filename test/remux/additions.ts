@@ -60,7 +60,13 @@ export const albumTags = {
 };
 
 /** What `remux` gets if there is nothing to add. */
-export const nothingToAdd = { bytes: () => 0, ready: async () => {}, get: async () => noAdditions };
+export const nothingToAdd = {
+  bytes: () => 0,
+  saidBytes: () => 0,
+  textTracks: () => 0,
+  ready: async () => {},
+  get: async () => noAdditions,
+};
 
 export interface Probed {
   format: { duration: string; tags: Record<string, string> };

@@ -3,7 +3,8 @@ import { openFile } from "../../src/remux/open-file.ts";
 import { chosenBlocks, selectTracks } from "../../src/remux/matroska/blocks.ts";
 import { ids } from "../../src/remux/matroska/elements.ts";
 import { packFrames } from "../../src/remux/matroska/frames.ts";
-import { element, MatroskaWriter, unsigned } from "../../src/remux/matroska/writer.ts";
+import { element, unsigned } from "../../src/remux/matroska/write-elements.ts";
+import { MatroskaWriter } from "../../src/remux/matroska/writer.ts";
 
 interface Changes {
   /** Of the tracks, from 1. */

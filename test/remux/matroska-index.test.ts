@@ -5,8 +5,16 @@ import { noAdditions } from "../../src/remux/additions.ts";
 import { type ChosenTracks, selectAll } from "../../src/remux/matroska/blocks.ts";
 import { readCues } from "../../src/remux/matroska/clusters.ts";
 import { copyMatroska } from "../../src/remux/matroska/copy.ts";
-import { findElement, ids } from "../../src/remux/matroska/elements.ts";
-import { element, MatroskaWriter, text, unsigned } from "../../src/remux/matroska/writer.ts";
+import {
+  childrenOf,
+  elementAt,
+  elementsIn,
+  findElement,
+  findUnsigned,
+  ids,
+} from "../../src/remux/matroska/elements.ts";
+import { element, text, unsigned } from "../../src/remux/matroska/write-elements.ts";
+import { MatroskaWriter } from "../../src/remux/matroska/writer.ts";
 import { makeSharedFolder } from "../folder.ts";
 
 const folder = makeSharedFolder();
@@ -82,4 +90,36 @@ it("a file whose blocks go back far before its first ones is refused as damaged"
     [100_000, 0].map((ticks) => ({ track: 1, ticks })),
   );
   expect(() => copyOf(file)).toThrow(expect.objectContaining({ code: "upstream_invalid" }));
+});
+
+it.each([
+  ["before its media if there is room", 2_000],
+  ["after them if there is none", 100],
+])("a file has what is said of it at the end %s, and its SeekHead says where", (_place, roomBytes) => {
+  const fd = create();
+  const entries = [element(ids.trackEntry, element(ids.trackNumber, unsigned(1)))];
+  const options = { docType: "webm", timestampScale: 1e6, entries, mainTrack: 1, title: null } as const;
+  const writer = new MatroskaWriter({ fd, ...options, others: () => [], roomBytes });
+  const block = {
+    track: 1,
+    ticks: 0,
+    endTicks: 10,
+    isKey: true,
+    flags: 0x80,
+    payload: Buffer.from("frame"),
+    others: null,
+  };
+  writer.add(block);
+  writer.finish({ title: "Title", others: () => [element(ids.tags, new Uint8Array(1_000))] });
+  const { source, header } = selectAll(fd)!;
+  const { segment } = header;
+  const order = [...elementsIn(source, segment)].map(({ id }) => id).filter((id) => id !== ids.void);
+  const isBefore = order.indexOf(ids.tags) < order.indexOf(ids.cluster);
+  expect(isBefore).toBe(roomBytes > 1_000);
+  const sought = [...childrenOf(source, findElement(source, segment, ids.seekHead)!, ids.seek)].map((seek) => {
+    const at = segment.body + findUnsigned(source, seek, ids.seekPosition)!;
+    return [findUnsigned(source, seek, ids.seekId), elementAt(source, at, source.size).id];
+  });
+  expect(new Set(sought.map(([id]) => id))).toEqual(new Set([ids.info, ids.tracks, ids.tags, ids.cues]));
+  for (const [id, found] of sought) expect(found).toBe(id);
 });

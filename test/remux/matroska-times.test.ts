@@ -5,7 +5,8 @@ import { noAdditions } from "../../src/remux/additions.ts";
 import { chosenBlocks, readEnds, selectAll } from "../../src/remux/matroska/blocks.ts";
 import { copyMatroska } from "../../src/remux/matroska/copy.ts";
 import { ids } from "../../src/remux/matroska/elements.ts";
-import { element, MatroskaWriter, text, unsigned } from "../../src/remux/matroska/writer.ts";
+import { element, text, unsigned } from "../../src/remux/matroska/write-elements.ts";
+import { MatroskaWriter } from "../../src/remux/matroska/writer.ts";
 import { makeSharedFolder } from "../folder.ts";
 
 const folder = makeSharedFolder();

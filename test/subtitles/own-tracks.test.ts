@@ -4,7 +4,7 @@ import { deflateSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { ascii, box, firstBox, fullBox, u16, u32, u64 } from "../../src/remux/mp4/boxes.ts";
 import { ids } from "../../src/remux/matroska/elements.ts";
-import { element, text, unsigned } from "../../src/remux/matroska/writer.ts";
+import { element, text, unsigned } from "../../src/remux/matroska/write-elements.ts";
 import { openFile } from "../../src/remux/open-file.ts";
 import { listOwnTracks, openOwnTracks } from "../../src/subtitles/tracks/own-tracks.ts";
 import { readTimedText, readTimedTextFormat } from "../../src/subtitles/tracks/timed-text-sample.ts";

@@ -1,9 +1,18 @@
-import type { Additions, Chapter, Cover, Cue, Tags, TextTrack } from "../additions.ts";
+import {
+  type Additions,
+  boundAdditions,
+  type Chapter,
+  type Cover,
+  type Cue,
+  type Tags,
+  type TextTrack,
+} from "../additions.ts";
 import { iso639Of } from "../language.ts";
 import type { ChosenTracks } from "./blocks.ts";
 import { childrenOf, type Element, elementsIn, ids, readBytes, textIn, unsignedIn } from "./elements.ts";
 import type { NumberSource } from "../mp4/read/number-source.ts";
-import { element, text, unsigned, type WrittenBlock } from "./writer.ts";
+import { element, text, unsigned } from "./write-elements.ts";
+import type { SegmentDescription, WrittenBlock } from "./writer.ts";
 
 /** TrackType (RFC 9559 §5.1.4.1.3). */
 const subtitleType = 17;
@@ -46,8 +55,27 @@ export function textBlock(cue: Cue, track: number, tickNs: number): WrittenBlock
   };
 }
 
+/** A file may last so long at most: its nanoseconds fit into 64 bits. */
+export const maxDurationS = 1e9;
+
+/** Returns what a Segment says with these additions, and with further elements. */
+export function describe(
+  additions: Additions,
+  docType: "webm" | "matroska",
+  kept: readonly Uint8Array[] = [],
+): SegmentDescription {
+  // A Segment has one element of attachments.
+  const hasAttachments = kept.some((part) => Buffer.from(part).readUInt32BE() === ids.attachments);
+  const given = hasAttachments ? { ...additions, cover: null } : additions;
+  const bounded = (durationS: number) => boundAdditions(given, Math.min(durationS, maxDurationS));
+  return {
+    title: bounded(Infinity).tags.title,
+    others: (durationS) => [...describingElements(bounded(durationS), docType), ...kept],
+  };
+}
+
 /** Returns the elements of the Segment for chapters, tags and, not in WebM, the cover. */
-export function describingElements({ chapters, tags, cover }: Additions, docType: "webm" | "matroska"): Uint8Array[] {
+function describingElements({ chapters, tags, cover }: Additions, docType: "webm" | "matroska"): Uint8Array[] {
   const isMatroska = docType === "matroska";
   return [
     ...chapterElements(chapters),

@@ -5,6 +5,7 @@ import {
   elementsIn,
   findElement,
   ids,
+  readElement,
   readVarInt,
   signedIn,
   textIn,
@@ -32,14 +33,26 @@ export interface Block {
   others: Element[] | null;
 }
 
+/** Elements of a Segment that follow each other. */
+interface SegmentPart {
+  at: number;
+  end: number;
+  /** Of the cluster that they begin in, ticks; 0: they begin with one. */
+  timestamp: number;
+}
+
 /**
- * Yields the blocks of a file, in order.
+ * Yields the blocks of a file or of a part of it, in order. Returns the time of the last cluster, ticks.
  * @throws ServiceError `upstream_invalid` if an element is damaged or cut off, or another Segment follows: its times are its own.
  */
-export function* readBlocks(source: NumberSource, { segment }: Pick<MatroskaHeader, "segment">): Generator<Block> {
-  let timestamp = 0;
+export function* readBlocks(
+  source: NumberSource,
+  { segment }: Pick<MatroskaHeader, "segment">,
+  part: SegmentPart = { at: segment.body, end: segment.end, timestamp: 0 },
+): Generator<Block, number> {
+  let { timestamp } = part;
   // A cluster of unknown size ends where the next one begins, so its elements are read as if they were beside it.
-  for (let at = segment.body; at < segment.end;) {
+  for (let { at } = part; at < part.end;) {
     const element = elementAt(source, at, segment.end);
     at = element.id === ids.cluster ? element.body : element.end;
     if (element.id === ids.timestamp) timestamp = unsignedIn(source, element);
@@ -52,9 +65,10 @@ export function* readBlocks(source: NumberSource, { segment }: Pick<MatroskaHead
       if (block !== undefined) yield block;
     }
     if (element.id === ids.ebml) checkSingle(segment);
-    if (element.end === Infinity && element.id !== ids.cluster) return;
+    if (element.end === Infinity && element.id !== ids.cluster) return timestamp;
   }
   if (segment.end + 4 <= source.size && source.u32(segment.end) === ids.ebml) checkSingle(segment);
+  return timestamp;
 }
 
 /** To be called where another file begins. A segment of a stream may have a header of its own. */
@@ -91,6 +105,14 @@ export interface ChosenTracks {
   source: NumberSource;
   header: MatroskaHeader;
   tracks: readonly MatroskaTrack[];
+  /** Whether it has come to its end; absent: it has. */
+  isComplete?: () => boolean;
+}
+
+/** What is read next of a file is not there: it must have so many bytes. */
+export interface MissingBytes {
+  file: ChosenTracks;
+  bytes: number;
 }
 
 /** Returns the tracks of an open file that have these numbers; undefined if it is no Matroska file or lacks one. */
@@ -119,6 +141,45 @@ export function* chosenBlocks({ source, header, tracks }: ChosenTracks): Generat
   // Most blocks are close to each other.
   for (const block of readBlocks(source.openTable(), header)) if (numbers.has(block.track)) yield block;
 }
+
+/** Yields the blocks of the chosen tracks of a file that grows, in order, and what is missing before the next one. @throws as `readBlocks` */
+export function* growingBlocks(file: ChosenTracks): Generator<Block | MissingBytes, undefined> {
+  const { fd, tracks, isComplete = () => true } = file;
+  const numbers = new Set(tracks.map(({ number }) => number));
+  const { segment } = file.header;
+  let [at, timestamp] = [segment.body, 0];
+  for (;;) {
+    const isLast = isComplete();
+    const source = numbersInFile(fd).openTable();
+    const limit = isLast ? Math.min(segment.end, source.size) : segment.end;
+    const { end, bytes } = isLast ? { end: limit, bytes: 0 } : wholeElements(source, at, limit);
+    const blocks = readBlocks(source, { segment: { ...segment, end: limit } }, { at, end, timestamp });
+    for (let next = blocks.next(); ; next = blocks.next()) {
+      if (next.done === true) timestamp = next.value;
+      if (next.done === true) break;
+      if (numbers.has(next.value.track)) yield next.value;
+    }
+    if (isLast) return;
+    at = end;
+    yield { file, bytes };
+  }
+}
+
+/** Returns where the elements end that are there from `at` on, and how many bytes the next one needs. A cluster is as its elements are. */
+function wholeElements(source: NumberSource, at: number, limit: number): { end: number; bytes: number } {
+  const available = Math.min(limit, source.size);
+  for (;;) {
+    const element = readElement(source, at, available);
+    // What follows the end shows that there is no more.
+    if (element === undefined)
+      return { end: at, bytes: at < limit ? Math.min(available + headBytes, limit) : limit + 1 };
+    if (element.id !== ids.cluster && element.end > available) return { end: at, bytes: element.end };
+    at = element.id === ids.cluster ? element.body : element.end;
+  }
+}
+
+/** Of an element: the longest id and size. */
+const headBytes = 12;
 
 /** How a track of an open file ends. */
 export interface TrackEnd {

@@ -1,12 +1,13 @@
 import { damagedMatroskaError, type Element, elementsIn, ids, readBytes } from "./elements.ts";
-import { type Block, chosenBlocks, type ChosenTracks } from "./blocks.ts";
+import { type Block, chosenBlocks, type ChosenTracks, growingBlocks, type MissingBytes } from "./blocks.ts";
 import { checkLace, createUnpackers, isLaced } from "./frames.ts";
 import { type MatroskaTrack, roleFlags } from "./tracks.ts";
 import { type Additions, boundAdditions, type Cue } from "../additions.ts";
-import { describingElements, textBlock, textEntry } from "./added-elements.ts";
+import { describe, maxDurationS, textBlock, textEntry } from "./added-elements.ts";
 import { iso639Of } from "../language.ts";
 import { type AudioLabel, roleNameOf } from "../track-details.ts";
-import { element, MatroskaWriter, text, unsigned, type WrittenBlock } from "./writer.ts";
+import { element, text, unsigned } from "./write-elements.ts";
+import { MatroskaWriter, type MatroskaWriterOptions, type WrittenBlock } from "./writer.ts";
 
 /** Whether `copyMatroska` can copy these tracks: their frames are plain. */
 export function isCopiable(files: readonly ChosenTracks[]): boolean {
@@ -24,10 +25,21 @@ const stepBytes = 8 << 20;
  *
  * @throws ServiceError `upstream_invalid` if a file is damaged; the file system's own errors.
  */
-export function* copyMatroska(
+export function* copyMatroska(files: readonly ChosenTracks[], target: CopyTarget): Generator<undefined, void> {
+  const steps = copyTracks(files, target);
+  let step = steps.next();
+  for (; step.done !== true; step = steps.next()) yield;
+  step.value.finish();
+}
+
+/**
+ * Copies tracks as `copyMatroska`, also of files that grow: yields what is missing before it can go on. Returns what completes the new file.
+ * @throws as `copyMatroska`
+ */
+export function* copyTracks(
   files: readonly ChosenTracks[],
-  { fd, docType, additions, kept = [], labels = [], isPlain = false }: CopyTarget,
-): Generator<undefined, void> {
+  { fd, docType, additions, kept = [], labels = [], isPlain = false, roomBytes, onCluster }: CopyTarget,
+): Generator<MissingBytes | undefined, MatroskaWriter> {
   const tracks = files.flatMap((file) => file.tracks.map((track) => ({ file, track })));
   const audio = tracks.filter(({ track }) => track.kind === "audio");
   const entries = tracks.map((each, i) => {
@@ -38,21 +50,22 @@ export function* copyMatroska(
     return copyEntry(each.file, each.track, { number: i + 1, uid, isPlain }, stated);
   });
   const timestampScale = Math.max(...files.map(({ header }) => header.timestampScale));
-  // A Segment has one element of attachments.
-  const hasAttachments = kept.some((part) => Buffer.from(part).readUInt32BE() === ids.attachments);
-  const bounded = (durationS: number) =>
-    boundAdditions(hasAttachments ? { ...additions, cover: null } : additions, Math.min(durationS, maxDurationS));
-  const given = bounded(Infinity);
-  const texts = addTextTracks(given, entries);
-  const others = (durationS: number) => [...describingElements(bounded(durationS), docType), ...kept];
+  const texts = addTextTracks(boundAdditions(additions, maxDurationS), entries);
   const firstVideo = tracks.findIndex(({ track }) => track.kind === "video");
-  const [mainTrack, { title }] = [Math.max(firstVideo, 0) + 1, given.tags];
-  const writer = new MatroskaWriter({ fd, docType, timestampScale, entries, mainTrack, title, others });
-  const earliest = Math.min(...files.map((file) => firstTicks(file, timestampScale)));
+  const mainTrack = Math.max(firstVideo, 0) + 1;
+  const description = describe(additions, docType, kept);
+  const target = { fd, docType, timestampScale, entries, mainTrack, roomBytes, onCluster };
+  const writer = new MatroskaWriter({ ...target, ...description });
+  let earliest = Infinity;
+  for (const file of files) earliest = Math.min(earliest, yield* firstTicks(file, timestampScale));
   const startTicks = isPlain ? Math.min(0, earliest) : earliest;
   let nextText = 0;
   let [blocks, bytes] = [0, 0];
   for (const copied of copyBlocks(files, { startTicks, timestampScale, isPlain })) {
+    if ("file" in copied) {
+      yield copied;
+      continue;
+    }
     const untilS = (copied.ticks * timestampScale) / 1e9;
     for (; nextText < texts.length && texts[nextText]!.cue.startS <= untilS; nextText++) {
       const { cue, number } = texts[nextText]!;
@@ -66,13 +79,10 @@ export function* copyMatroska(
     yield;
   }
   if (startTicks === Infinity) throw damagedMatroskaError("it has no media");
-  writer.finish();
+  return writer;
 }
 
-/** A file may last so long at most: its nanoseconds fit into 64 bits. */
-const maxDurationS = 1e9;
-
-export interface CopyTarget {
+export interface CopyTarget extends Pick<MatroskaWriterOptions, "roomBytes" | "onCluster"> {
   /** The new file, open for writing. */
   fd: number;
   docType: "webm" | "matroska";
@@ -98,45 +108,66 @@ function addTextTracks({ subtitles }: Additions, entries: Uint8Array[]): { cue: 
   return texts.toSorted((a, b) => a.cue.startS - b.cue.startS);
 }
 
-/** Yields them with their times in ticks of `timestampScale`. */
-function* blocksIn(file: ChosenTracks, timestampScale: number): Generator<Block, undefined> {
+/** Yields them with their times in ticks of `timestampScale`, and what is missing before the next one. */
+function* blocksIn(file: ChosenTracks, timestampScale: number): Generator<Block | MissingBytes, undefined> {
   const ratio = file.header.timestampScale / timestampScale;
-  for (const block of chosenBlocks(file)) {
+  for (const block of file.isComplete === undefined ? chosenBlocks(file) : growingBlocks(file)) {
+    if ("file" in block) {
+      yield block;
+      continue;
+    }
     const { ticks, duration } = block;
     yield { ...block, ticks: Math.round(ticks * ratio), duration: duration && Math.round(duration * ratio) };
   }
 }
 
-/** Returns the earliest time of the first blocks of all tracks; Infinity if there is none. */
-function firstTicks(file: ChosenTracks, timestampScale: number): number {
+/** Returns the earliest time of the first blocks of all tracks, Infinity if there is none; yields what is missing for it. */
+function* firstTicks(file: ChosenTracks, timestampScale: number): Generator<MissingBytes, number> {
   const firsts = new Map<number, number>();
-  for (const { track, ticks } of blocksIn(file, timestampScale)) {
-    if (!firsts.has(track)) firsts.set(track, ticks);
+  for (const block of blocksIn(file, timestampScale)) {
+    if ("file" in block) yield block;
+    else if (!firsts.has(block.track)) firsts.set(block.track, block.ticks);
     if (firsts.size === file.tracks.length) break;
   }
   return Math.min(...firsts.values());
 }
 
-/** Yields the blocks of all files as they are in the new one, in the order of their times. */
+/** Yields the blocks of all files as they are in the new one, in the order of their times, and what is missing before the next one. */
 function* copyBlocks(
   files: readonly ChosenTracks[],
   { isPlain, ...times }: Pick<CopyPosition, "startTicks" | "timestampScale"> & { isPlain: boolean },
-): Generator<WrittenBlock> {
+): Generator<WrittenBlock | MissingBytes> {
   const tracks = files.flatMap((file) => file.tracks);
-  const readers = files.map((file) => {
+  const readers = files.map((file): BlockReader => {
     const unpackerOf = isPlain ? createUnpackers(file) : undefined;
     const copies = file.tracks.map((track) => {
       const position = { ...times, number: tracks.indexOf(track) + 1, unpack: unpackerOf?.(track) };
       return [track.number, createTrackCopy(file, track, position)] as const;
     });
-    const blocks = blocksIn(file, times.timestampScale);
-    return { copies: new Map(copies), blocks, next: blocks.next().value };
+    return { copies: new Map(copies), blocks: blocksIn(file, times.timestampScale), next: undefined };
   });
+  for (const reader of readers) yield* advance(reader);
   for (;;) {
     const [reader] = readers.filter(({ next }) => next).toSorted((a, b) => a.next!.ticks - b.next!.ticks);
     if (!reader?.next) return;
     yield reader.copies.get(reader.next.track)!(reader.next);
-    reader.next = reader.blocks.next().value;
+    yield* advance(reader);
+  }
+}
+
+interface BlockReader {
+  copies: ReadonlyMap<number, (block: Block) => WrittenBlock>;
+  blocks: Generator<Block | MissingBytes, undefined>;
+  /** Undefined at the end. */
+  next: Block | undefined;
+}
+
+/** Goes on to the next block; yields what is missing before it. */
+function* advance(reader: BlockReader): Generator<MissingBytes, void> {
+  for (;;) {
+    const { value } = reader.blocks.next();
+    if (value !== undefined && "file" in value) yield value;
+    else return void (reader.next = value);
   }
 }
 
@@ -154,13 +185,13 @@ function createTrackCopy(
   track: MatroskaTrack,
   { number, startTicks, timestampScale, unpack }: CopyPosition,
 ): (block: Block) => WrittenBlock {
-  const { fd, source, header } = file;
+  const { fd, header } = file;
   const { codecDelayNs, defaultDurationNs } = track;
   let last: number | undefined;
   let latestStep = 0;
   /** Returns how long a block is presented after its timestamp. */
-  const lastsFor = ({ ticks, duration, discardNs, flags, body }: Block): number => {
-    const frames = isLaced(flags) ? source.u8(body) + 1 : 1;
+  const lastsFor = ({ ticks, duration, discardNs, flags }: Block, payload: Uint8Array): number => {
+    const frames = isLaced(flags) ? (payload[0] ?? 0) + 1 : 1;
     const stated = (defaultDurationNs * frames) / timestampScale;
     // The last frame may be shorter than those before it.
     const restTicks = (header.durationTicks * header.timestampScale) / timestampScale - ticks;
@@ -178,7 +209,7 @@ function createTrackCopy(
     // Players end where a lace is damaged.
     if (isLaced(flags)) checkLace(payload, flags);
     const frames = unpack?.(payload, flags) ?? { payload, flags };
-    const copied = { track: number, ticks, endTicks: ticks + lastsFor(block), isKey, ...frames };
+    const copied = { track: number, ticks, endTicks: ticks + lastsFor(block, payload), isKey, ...frames };
     return { ...copied, others: others && Buffer.concat(others.map(copyOther)) };
   };
 }

@@ -1,12 +1,18 @@
 import { damagedMatroskaError, ids, voidHead } from "./elements.ts";
+import { element, longSize, text, unsigned } from "./write-elements.ts";
 import { u64 } from "../mp4/boxes.ts";
 import { writeAt } from "../mp4/write/background-writes.ts";
+import type { ByteSpan } from "../samples.ts";
 
 const appName = Buffer.from("unreel");
 const maxClusterBytes = 8 << 20;
-const minClusterNs = 1e9;
+/** Short enough for who reads the file while it is written. */
+const clusterNs = 5e8;
+/** Between key frames in the index. */
+const indexNs = 1e9;
+const unknownSize = Buffer.from([0x01, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
 
-interface MatroskaWriterOptions {
+export interface MatroskaWriterOptions extends SegmentDescription {
   /** Open for writing, empty. */
   fd: number;
   docType: "webm" | "matroska";
@@ -16,9 +22,16 @@ interface MatroskaWriterOptions {
   entries: readonly Uint8Array[];
   /** Number of the track whose key frames the index lists. */
   mainTrack: number;
-  /** Title of the Segment; `null`: none. */
+  /** Room before the clusters for what `finish` says besides, bytes; default: 0. */
+  roomBytes?: number | undefined;
+  /** Is told which bytes of the file each cluster has, once they are there; default: nobody is. */
+  onCluster?: ((span: ByteSpan, writer: MatroskaWriter) => void) | undefined;
+}
+
+export interface SegmentDescription {
+  /** Of the Segment; `null`: none. */
   title: string | null;
-  /** Returns further elements before the clusters: chapters, tags, attachments. For a shorter file they are no longer. */
+  /** Returns further elements of the Segment: chapters, tags, attachments. For a shorter file they are no longer. */
   others: (durationS: number) => readonly Uint8Array[];
 }
 
@@ -36,9 +49,9 @@ export interface WrittenBlock {
 }
 
 /**
- * Writes a WebM or Matroska file (RFC 9559): the header, clusters of a second or more that begin with a key frame of the
- * main track, and an index of them. A longer one is continued in others, which the index does not list (§22.1): nothing can be
- * decoded from there. Memory: a cluster, and 20 bytes for each.
+ * Writes a WebM or Matroska file (RFC 9559): the header, clusters of half a second, and an index of those that begin with a key frame of the
+ * main track, once a second at most. Others are not listed (§22.1): nothing can be decoded from there. Memory: a cluster, and 20 bytes for
+ * each that is listed.
  */
 export class MatroskaWriter {
   readonly #options: MatroskaWriterOptions;
@@ -55,7 +68,8 @@ export class MatroskaWriter {
   constructor(options: MatroskaWriterOptions) {
     this.#options = options;
     this.#start = fileHeader(options.docType).length + segmentHeader(0).length;
-    this.#headBytes = this.#head(0, Infinity).length + voidHeadBytes;
+    const { title, others, roomBytes = 0 } = options;
+    this.#headBytes = this.#head(title, others(Infinity), [cuesAt(0)]).length + voidHeadBytes + roomBytes;
     this.#position = this.#headBytes;
   }
 
@@ -76,36 +90,57 @@ export class MatroskaWriter {
     this.#endTicks = Math.max(this.#endTicks, block.endTicks);
   }
 
-  /** Writes the index and completes the header. */
-  finish(): void {
-    this.#flush();
-    const cuesPosition = this.#position;
-    this.#append(element(ids.cues, ...this.#cues));
+  /** What comes before the clusters in a stream of them, whose end is unknown. */
+  get streamHead(): Uint8Array {
+    const { docType, entries } = this.#options;
+    const segment = Buffer.concat([unsigned(ids.segment), unknownSize]);
+    return Buffer.concat([fileHeader(docType), segment, this.#info(null, null), element(ids.tracks, ...entries)]);
+  }
+
+  /**
+   * Writes the last cluster, the index and the header, which says what the options do or `description`: before the clusters, or after them
+   * what has no room there.
+   *
+   * @throws RangeError if the title has no room
+   */
+  finish({ title, others }: SegmentDescription = this.#options): void {
+    this.flush();
     const { fd, timestampScale } = this.#options;
     // Of nothing that lasts, nothing is known.
-    const head = this.#head(cuesPosition, (this.#endTicks * timestampScale) / 1e9 || Infinity);
+    const parts = others((this.#endTicks * timestampScale) / 1e9 || Infinity);
+    const hasRoom = (head: Uint8Array) => head.length + voidHeadBytes <= this.#headBytes;
+    const front = hasRoom(this.#head(title, parts, [cuesAt(0)])) ? parts : [];
+    const targets: SeekTarget[] = [];
+    for (const part of [...(front === parts ? [] : parts), element(ids.cues, ...this.#cues)]) {
+      targets.push({ id: idOf(part), position: this.#position - this.#start });
+      this.#append(part);
+    }
+    const head = this.#head(title, front, targets);
+    if (!hasRoom(head)) throw new RangeError(`the title of a Matroska file has no room in ${this.#headBytes} bytes`);
     const left = voidHead({ start: head.length, end: this.#headBytes });
     writeAt(fd, Buffer.concat([head, left], this.#headBytes), 0);
   }
 
   #needsCluster(block: WrittenBlock): boolean {
     if (this.#cluster === undefined) return true;
+    const { timestampScale } = this.#options;
     const age = block.ticks - this.#cluster.ticks;
     if (age > 0x7fff || age < -0x8000 || this.#cluster.bytes >= maxClusterBytes) return true;
-    const sinceNs = (block.ticks - this.#listedTicks) * this.#options.timestampScale;
-    return this.#isListed(block) && sinceNs >= minClusterNs;
+    return age * timestampScale >= clusterNs || this.#isDue(block);
   }
 
-  #isListed({ track, isKey }: WrittenBlock): boolean {
-    return isKey && track === this.#options.mainTrack;
+  /** Whether it is to be in the index. */
+  #isDue({ track, isKey, ticks }: WrittenBlock): boolean {
+    const { mainTrack, timestampScale } = this.#options;
+    return isKey && track === mainTrack && (ticks - this.#listedTicks) * timestampScale >= indexNs;
   }
 
   #startCluster(block: WrittenBlock): void {
-    this.#flush();
+    this.flush();
     const start = Math.max(0, block.ticks);
     if (block.ticks < -0x8000) throw damagedMatroskaError("a block is long before the first ones");
     this.#cluster = { ticks: start, bytes: 0, parts: [] };
-    if (this.#cues.length > 0 && !this.#isListed(block)) return;
+    if (this.#cues.length > 0 && !this.#isDue(block)) return;
     this.#listedTicks = start;
     const position = element(ids.cueClusterPosition, unsigned(this.#position - this.#start));
     const track = element(ids.cueTrack, unsigned(this.#options.mainTrack));
@@ -113,11 +148,14 @@ export class MatroskaWriter {
     this.#cues.push(element(ids.cuePoint, element(ids.cueTime, unsigned(start)), positions));
   }
 
-  #flush(): void {
+  /** Writes the cluster that has been begun. */
+  flush(): void {
     if (this.#cluster === undefined) return;
     const { ticks, parts } = this.#cluster;
+    const start = this.#position;
     this.#append(element(ids.cluster, element(ids.timestamp, unsigned(ticks)), ...parts));
     this.#cluster = undefined;
+    this.#options.onCluster?.({ start, end: this.#position }, this);
   }
 
   #append(bytes: Uint8Array): void {
@@ -125,28 +163,30 @@ export class MatroskaWriter {
     this.#position += bytes.length;
   }
 
-  /** Returns what comes before the clusters. */
-  #head(cuesPosition: number, durationS: number): Uint8Array {
-    const { docType, timestampScale, entries, title } = this.#options;
+  /** Returns what comes before the clusters; `targets` are elements after them. */
+  #head(title: string | null, others: readonly Uint8Array[], targets: readonly SeekTarget[]): Uint8Array {
+    const { docType, entries } = this.#options;
+    const parts = [this.#info(this.#endTicks, title), element(ids.tracks, ...entries), ...others];
+    return Buffer.concat([
+      fileHeader(docType),
+      segmentHeader(Math.max(0, this.#position - this.#start)),
+      seekHead(parts, targets),
+      ...parts,
+    ]);
+  }
+
+  /** @param lastsTicks Of the media; `null`: unknown. */
+  #info(lastsTicks: number | null, title: string | null): Uint8Array {
     const duration = Buffer.alloc(8);
-    duration.writeDoubleBE(this.#endTicks);
-    const info = element(
+    duration.writeDoubleBE(lastsTicks ?? 0);
+    return element(
       ids.info,
-      element(ids.timestampScale, unsigned(timestampScale)),
-      element(ids.duration, duration),
+      element(ids.timestampScale, unsigned(this.#options.timestampScale)),
+      ...(lastsTicks === null ? [] : [element(ids.duration, duration)]),
       ...(title === null ? [] : [element(ids.title, text(title))]),
       element(ids.muxingApp, appName),
       element(ids.writingApp, appName),
     );
-    const tracks = element(ids.tracks, ...entries);
-    const parts = [info, tracks, ...this.#options.others(durationS)];
-    const cues = { id: ids.cues, position: Math.max(0, cuesPosition - this.#start) };
-    return Buffer.concat([
-      fileHeader(docType),
-      segmentHeader(Math.max(0, this.#position - this.#start)),
-      seekHead(parts, cues),
-      ...parts,
-    ]);
   }
 }
 
@@ -177,16 +217,18 @@ interface SeekTarget {
   position: number;
 }
 
-/** Returns a SeekHead to the elements that follow it, and to `last`; always as long for as many of them. */
-function seekHead(parts: readonly Uint8Array[], last: SeekTarget): Uint8Array {
-  const entryBytes = seek(last).length;
-  let position = element(ids.seekHead, new Uint8Array(entryBytes * (parts.length + 1))).length;
+const cuesAt = (position: number): SeekTarget => ({ id: ids.cues, position });
+
+/** Returns a SeekHead to the elements that follow it, and to further ones; always as long for as many of them. */
+function seekHead(parts: readonly Uint8Array[], further: readonly SeekTarget[]): Uint8Array {
+  const entryBytes = seek(cuesAt(0)).length;
+  let position = element(ids.seekHead, new Uint8Array(entryBytes * (parts.length + further.length))).length;
   const targets = parts.map((part) => {
     const target = { id: idOf(part), position };
     position += part.length;
     return target;
   });
-  return element(ids.seekHead, ...[...targets, last].map(seek));
+  return element(ids.seekHead, ...[...targets, ...further].map(seek));
 }
 
 function seek({ id, position }: SeekTarget): Uint8Array {
@@ -196,28 +238,4 @@ function seek({ id, position }: SeekTarget): Uint8Array {
 /** All elements that are sought have ids of four bytes. */
 function idOf(part: Uint8Array): number {
   return Buffer.from(part.buffer, part.byteOffset, 4).readUInt32BE();
-}
-
-/** Returns an element (RFC 8794 §5). */
-export function element(id: number, ...parts: readonly Uint8Array[]): Uint8Array {
-  const bytes = parts.reduce((sum, part) => sum + part.length, 0);
-  return Buffer.concat([unsigned(id), bytes < 0x7f ? Buffer.from([0x80 | bytes]) : longSize(bytes), ...parts]);
-}
-
-/** Returns the content of a text. */
-export const text = (value: string): Uint8Array => Buffer.from(value);
-
-/** Returns the content of an unsigned integer, and the bytes of an id. */
-export function unsigned(value: number | bigint): Uint8Array {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64BE(BigInt(value));
-  const first = bytes.findIndex((byte) => byte !== 0);
-  return bytes.subarray(first < 0 ? 7 : first);
-}
-
-/** Returns a size in eight bytes. */
-function longSize(value: number): Uint8Array {
-  const bytes = u64(value);
-  bytes[0] = 1;
-  return bytes;
 }

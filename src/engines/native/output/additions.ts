@@ -68,17 +68,7 @@ export function fetchAdditions(
 
   return {
     own,
-    bytes: () => {
-      if (embed === "none") return 0;
-      const picture = cover.known();
-      const said = own.description();
-      const isPending = picture === undefined && covers.length > 0;
-      const known = isPending ? pendingCoverBytes : ((picture ?? said.cover)?.data.length ?? 0);
-      const textCount = job.subtitles.length + own.texts().length;
-      return (
-        known + JSON.stringify([description, said.tags, said.chapters]).length * 3 + textCount * subtitleIndexBytes
-      );
-    },
+    ...knownSizes(job, own, () => cover.known()),
     async ready() {
       await Promise.all([cover.get(), texts.get()]);
     },
@@ -99,6 +89,26 @@ export function fetchAdditions(
       return { others, warnings: [...warnings, ...own.warnings()] };
     },
   };
+}
+
+/** Returns what is known of the sizes of additions; `cover` returns undefined while that is fetched. */
+function knownSizes(
+  { description, embed, subtitles }: AdditionJob,
+  own: ReturnType<typeof createOwnAdditions>,
+  cover: () => Cover | null | undefined,
+): Pick<AdditionFetcher, "bytes" | "saidBytes" | "textTracks"> {
+  if (embed === "none") return { bytes: () => 0, saidBytes: () => 0, textTracks: () => 0 };
+  const textTracks = () => subtitles.length + own.texts().length;
+  const saidBytes = () => {
+    const { tags, chapters } = own.description();
+    return JSON.stringify([description, tags, chapters]).length * 3;
+  };
+  const coverBytes = () => {
+    const picture = cover();
+    const isPending = picture === undefined && description.covers.length > 0;
+    return isPending ? pendingCoverBytes : ((picture ?? own.description().cover)?.data.length ?? 0);
+  };
+  return { bytes: () => coverBytes() + saidBytes() + textTracks() * subtitleIndexBytes, saidBytes, textTracks };
 }
 
 /** Of a track in the index: a thousand cues, and what is between them. */

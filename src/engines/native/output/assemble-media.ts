@@ -7,11 +7,11 @@ import { hidesVideo } from "../inspect/unread-kind.ts";
 import { embedInMp4 } from "../../../remux/mp4/embed.ts";
 import { embedInAudio } from "../../../remux/audio-files/embed.ts";
 import { sniffFile } from "../../../remux/sniff.ts";
-import { GrowthError } from "../partial/growing-file.ts";
+import { type GrowingFile, GrowthError } from "../partial/growing-file.ts";
 import { type FileSource, isLiveSource, type Plan } from "../sources/plan.ts";
 import { positionFrom } from "../texts/place-cues.ts";
-import { FileAnnouncement, showsVideo } from "./announce-file.ts";
-import { type Assembled, type AssembleOptions, assembleStreams } from "./assemble-streams.ts";
+import { FileAnnouncement, showsVideo } from "../partial/announce-file.ts";
+import { type Assembled, type AssembleOptions, assembleStreams, canCopy } from "./assemble-streams.ts";
 import { checkEncrypted } from "./check-merged.ts";
 import { addToMatroska } from "./copy-matroska.ts";
 import { hasAllPackets } from "./count-packets.ts";
@@ -56,7 +56,7 @@ async function keepPublished(
   if (!isPassthrough || main.kind !== "file" || main.part !== null) return null;
   const { fetcher, ranges, audioOnly, audioChoice, inspect, withTimeLimit } = options;
   const file = fetcher.fetchFile(main, createAnnouncement(main, options));
-  if (audioOnly && mayGrow && (await file.openMp4()) !== null && showsVideo(file.path)) return null;
+  if (audioOnly && mayGrow && (await canGrow(file, options)) && showsVideo(file.path)) return null;
   const { path } = await file.complete;
   if (ranges.length > 0 && !isIndexedMp4(path)) return null;
   if (audioOnly && !isAudio(await inspect(path), main)) return null;
@@ -68,6 +68,12 @@ async function keepPublished(
   const embedded = await embed(path, options);
   if (embedded === null) warnings.push(notEmbedded);
   return { path: embedded ?? path, copiedFrom: path, written: null, warnings };
+}
+
+/** Whether a file can be read while it is fetched. Rejects as the fetch does. */
+async function canGrow(file: GrowingFile, { additions }: AssembleOptions): Promise<boolean> {
+  if ((await file.openMatroska()) !== null) return canCopy(additions);
+  return (await file.openMp4()) !== null;
 }
 
 /** Returns what announces the file if it is sent as it comes; undefined if only a part of it becomes the result. */

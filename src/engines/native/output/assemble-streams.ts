@@ -1,27 +1,24 @@
-import { createReadStream, createWriteStream } from "node:fs";
 import { join } from "node:path";
-import { pipeline } from "node:stream/promises";
 import type { StreamJournal } from "../../../files/stream-journal.ts";
 import type { FileWarning } from "../../../model/file-warnings.ts";
-import { ServiceError } from "../../../model/errors.ts";
 import type { DownloadJob, MediaInfo } from "../../engine.ts";
 import type { SourceFetcher } from "../sources/fetch-sources.ts";
 import type { AudioChoice } from "../../../remux/audio-choice.ts";
 import { countSegments } from "../../../remux/matroska/damage.ts";
 import { countOggLinks } from "../../../remux/audio-files/ogg-pages.ts";
-import { SkipError } from "../../../remux/timelines.ts";
 import { hasSelection } from "../sources/select-segments.ts";
 import { publishedDamage } from "../damage/published-damage.ts";
+import { GrowthError } from "../partial/growing-file.ts";
 import { checkPadding } from "./check-merged.ts";
 import { lostSamples } from "./count-packets.ts";
 import { type FileStats, missingTracks } from "./file-warnings.ts";
-import { type MergedFile, mergeFiles } from "./merge.ts";
+import { mergeFiles } from "./merge.ts";
 import { listedKinds, type Plan, type Source, sourceDuration, statedKinds } from "../sources/plan.ts";
-import { WebmSegments } from "./webm-segments.ts";
+import { copySaved, openSaved, type SavedStream } from "./saved-stream.ts";
 import { isRemuxable } from "./demux-session.ts";
 import { type PendingAdditions, remux, type RemuxedStream, type RemuxOptions } from "./remux.ts";
 import { positionFrom } from "../texts/place-cues.ts";
-import { checkAbsent, openFileStream, partTiming, type SourceStream } from "../sources/source-stream.ts";
+import { openFileStream, partTiming } from "../sources/source-stream.ts";
 
 /** Work on complete files, whose time is limited by their size. */
 export interface FileWork {
@@ -70,8 +67,7 @@ export async function assembleStreams(plan: Plan, options: AssembleOptions, mayG
   const streams = await Promise.all([open(main), ...audio.filter((source) => source !== fallback).map(open)]);
   if (!streams.every(isRemuxable)) {
     if (fallback !== undefined) streams.push(await open(fallback));
-    for (const { complete } of streams) await complete;
-    return mergeStreams(plan, options, streams);
+    return mergeStreams(plan, options, streams, mayGrow && fallback === undefined);
   }
   const openFallback = fallback === undefined ? null : () => open(fallback);
   const stream = ranges.length > 0 ? null : { journal, kinds: statedKinds(plan, audioOnly) };
@@ -95,39 +91,51 @@ function commonOf(options: AssembleOptions) {
   return { audioOnly, audioChoice, target: resultPath(options), maxBytes, onWritten, additions, signal };
 }
 
-/** Merges the complete files of streams, as they are or put together of their segments. */
+/**
+ * Merges the files of streams, as they are or put together of their segments, once they are complete.
+ *
+ * @param mayGrow WebM may be copied while it is fetched.
+ */
 async function mergeStreams(
   plan: Plan,
   options: AssembleOptions,
   streams: readonly RemuxedStream[],
+  mayGrow: boolean,
 ): Promise<Assembled> {
   const { folder, audioOnly, withTimeLimit, additions, audioChoice, signal } = options;
-  const joined: WebmSegments[] = [];
-  const damage: string[] = [];
-  const save = (stream: SourceStream) => {
-    if (stream.path !== null) damage.push(...publishedDamage(stream.path), ...laterParts(stream.path));
-    return saveStream(stream, joined, folder, signal);
-  };
-  const files: MergedFile[] = [];
+  await using opened = new AsyncDisposableStack();
+  const files: SavedStream[] = [];
   // In the order of the plan, of which a fallback is opened last.
   for (const { name } of plan.sources) {
     const stream = streams.find((each) => each.name === name)!;
-    files.push({ role: stream.role, label: stream.label, path: await save(stream) });
+    files.push(await openSaved(stream, folder, opened));
   }
-  const merged = join(folder, "merged");
+  const target = join(folder, "merged");
+  const isCopied = mayGrow && canCopy(additions) && files.every(({ container }) => container === "webm");
+  const { journal } = options;
+  using copy = isCopied ? await copySaved(files, { audioOnly, additions, target, journal, signal }) : null;
+  // Once it is complete, a published file may be refused, or kept as it is.
+  if (isCopied && copy === null && plan.isPassthrough) throw new GrowthError(streams[0]!.complete ?? Promise.resolve());
+  const damage: string[] = [];
+  for (const file of files) {
+    await file.complete();
+    if (file.segments === null) damage.push(...publishedDamage(file.path), ...laterParts(file.path));
+  }
+  const joined = files.flatMap(({ container, segments }) => (container === "webm" ? (segments ?? []) : []));
   const isMp4Wanted = options.ranges.length > 0;
   await additions.ready();
   const paths = files.map(({ path }) => path);
   const { isMp4, originS, details, tracks, ...merge } = await withTimeLimit("merge", paths, () =>
-    mergeFiles({ files, target: merged, isMp4Wanted, audioOnly, audioChoice, additions, signal }),
+    mergeFiles({ files, target, isMp4Wanted, audioOnly, audioChoice, additions, copy, signal }),
   );
+  if (copy !== null) journal.end();
   const warnings = [...merge.warnings, ...toWarnings(damage)];
   // Remuxing finds that by itself.
   const lost = isMp4 || hasMissing(merge.warnings) ? [] : missingTracks(tracks, listedKinds(plan, audioOnly));
   warnings.push(...lost.map((message): FileWarning => ({ code: "track_missing", message })));
-  if (!isMp4) return { path: merged, written: null, warnings, joined };
+  if (!isMp4) return { path: target, written: null, warnings, joined };
   // Remuxing puts the index of an MP4 in front.
-  const stream = openFileStream("main", merged, undefined, hasSelection(plan) ? partTiming : undefined);
+  const stream = openFileStream("main", target, undefined, hasSelection(plan) ? partTiming : undefined);
   const moved: PendingAdditions = {
     ...additions,
     get: (media) => additions.get(positionFrom(originS + media.originS)),
@@ -137,6 +145,9 @@ async function mergeStreams(
   warnings.push(...lostSamples(stream, written.tracks));
   return { path: resultPath(options), written, warnings, joined, originS };
 }
+
+/** Whether media of WebM can be copied before it is known what is added to them. */
+export const canCopy = (additions: PendingAdditions): boolean => additions.textTracks() === 0;
 
 const hasMissing = (warnings: readonly FileWarning[]) => warnings.some(({ code }) => code === "track_missing");
 
@@ -149,47 +160,4 @@ function laterParts(path: string): string[] {
   return Object.entries(counts)
     .filter(([, count]) => count > 1)
     .map(([parts, count]) => `the file has ${count} ${parts}, of which only the first is read`);
-}
-
-/** Returns the path of the stream's file, and adds to `joined` what its segments have; writes its init section and segments to one if needed. */
-async function saveStream(
-  { name, container, path: sourcePath, chunks }: SourceStream,
-  joined: WebmSegments[],
-  folder: string,
-  signal: AbortSignal,
-): Promise<string> {
-  if (sourcePath !== null) return sourcePath;
-  if (container === null) {
-    throw new ServiceError("upstream_invalid", `the ${name} segments have no supported container`);
-  }
-  const path = join(folder, `${name}.whole`);
-  const segments = new WebmSegments(name);
-  let hasSkipped = false;
-  if (container === "webm") joined.push(segments);
-  async function* bytes() {
-    let timeline: number | undefined;
-    for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) {
-      if ("error" in next.value) {
-        const { computed, durationS } = next.value;
-        checkAbsent(next.value, computed.periodEndS - durationS);
-        continue;
-      }
-      const { media, timing } = next.value;
-      if (!(media instanceof Uint8Array) && media.within !== undefined) throw new SkipError("the file has holes");
-      if (timing.timeline !== (timeline ??= timing.timeline)) {
-        const rule = `a ${container} stream of several Periods or discontinuities cannot be joined`;
-        throw new ServiceError("format_unavailable", rule);
-      }
-      hasSkipped ||= timing.skippedS !== undefined;
-      if (hasSkipped && (container !== "webm" || segments.hasIndex || !(media instanceof Uint8Array))) {
-        throw new SkipError("the segments are joined as they are");
-      }
-      // Copied: the bytes are valid only until the next chunk is requested.
-      if (media instanceof Uint8Array && container === "webm") segments.add(media, timing);
-      if (media instanceof Uint8Array) yield Uint8Array.from(media);
-      else yield* createReadStream(media.path);
-    }
-  }
-  await pipeline(bytes, createWriteStream(path), { signal });
-  return path;
 }

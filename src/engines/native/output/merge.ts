@@ -7,6 +7,7 @@ import type { FileWarning } from "../../../model/file-warnings.ts";
 import { describeFiles } from "../inspect/describe.ts";
 import { type LocalInput, mediabunny, openLocalInput } from "../inspect/local-input.ts";
 import { writeAll } from "../parts/disk-writes.ts";
+import type { GrowingCopy } from "../partial/growing-matroska.ts";
 import type { AudioChoice } from "../../../remux/audio-choice.ts";
 import { chooseMp4Audio } from "../../../remux/mp4/read/summary.ts";
 import { chooseMpegTsAudio } from "../../../remux/mpeg-ts/summary.ts";
@@ -26,6 +27,8 @@ import type { SourceStream } from "../sources/source-stream.ts";
 interface MergeOptions extends Pick<RemuxOptions, "audioOnly" | "audioChoice" | "target" | "additions" | "signal"> {
   files: readonly MergedFile[];
   isMp4Wanted: boolean;
+  /** What was copied of the files while they were fetched; `null`: nothing. */
+  copy?: GrowingCopy | null;
 }
 
 /** A file with all of a source; `label` is what its format says of its audio. */
@@ -53,14 +56,16 @@ export async function mergeFiles(options: MergeOptions) {
     const isWebm = !isMp4Wanted && codecs.every((codec) => webmCodecs.has(codec));
     const originS = Math.min(...(await Promise.all(chosen.map((track) => track.getFirstTimestamp()))));
     const additions = await options.additions.get(positionFrom(originS));
-    await using file = await open(target, "w");
     const sources = matroskaSources(files, chosen);
+    const isComplete = isWebm && options.copy?.finish(sources, additions) === true;
+    if (!isComplete) options.copy?.discard();
+    await using file = await open(target, isComplete ? "r+" : "w");
     const audioTracks = chosen.filter((track) => track.isAudioTrack()).length;
     const hasSeveral = !isMp4Wanted && audioTracks > 1;
     const stated = statedLabels(audioTracks, files);
     const labels = isMp4Wanted ? [] : stated;
     const copy = { isWebm, fd: file.fd, additions, labels, signal };
-    const isCopied = !isMp4Wanted && (await copyElements(sources, chosen, copy));
+    const isCopied = isComplete || (!isMp4Wanted && (await copyElements(sources, chosen, copy)));
     const isMatroska = isWebm || hasSeveral;
     if (!isCopied && isMatroska) {
       const docType = isWebm ? "webm" : "matroska";
@@ -88,7 +93,7 @@ export async function mergeFiles(options: MergeOptions) {
 }
 
 /** Returns what the formats say of the audio tracks, in their order. */
-function statedLabels(audioTracks: number, files: readonly MergedFile[]): AudioLabel[] {
+export function statedLabels(audioTracks: number, files: readonly MergedFile[]): AudioLabel[] {
   const further = files.filter(({ role }) => role === "further");
   const { label } = files.find(({ role }) => role === "audio") ?? files[0]!;
   // Further tracks of one file say their languages themselves.

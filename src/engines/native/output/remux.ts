@@ -42,6 +42,10 @@ export type RemuxedStream = SourceStream & Pick<Source, "role">;
 export interface PendingAdditions {
   /** How many bytes they have, as far as that is known. */
   bytes(): number;
+  /** How many of these are tags and chapters. */
+  saidBytes(): number;
+  /** How many tracks of subtitles are among them, as far as that is known. */
+  textTracks(): number;
   /** Resolves once all were fetched, or cannot be. @throws the signal's reason if the download is aborted. */
   ready(): Promise<void>;
   /** Returns them, once they are ready, with the times of a file whose media are there. @throws as `ready` */

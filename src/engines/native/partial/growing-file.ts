@@ -1,5 +1,6 @@
 import { fstatSync, statSync } from "node:fs";
 import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
+import { ids } from "../../../remux/matroska/elements.ts";
 import { type Box, readBox } from "../../../remux/mp4/boxes.ts";
 import { checkSampleTables } from "../../../remux/mp4/read/check-tables.ts";
 import { maxBoxes, readFully, readRange } from "../../../remux/mp4/read/file-boxes.ts";
@@ -26,7 +27,7 @@ export class GrowthError extends Error {
   /** Resolves once it is complete. */
   readonly complete: Promise<unknown>;
 
-  constructor(complete: Promise<unknown>, cause: unknown) {
+  constructor(complete: Promise<unknown>, cause?: unknown) {
     super("a file could not be read while it was fetched", { cause });
     this.complete = complete;
   }
@@ -93,6 +94,37 @@ export class GrowingFile {
     }
   }
 
+  /**
+   * Resolves with a WebM or Matroska file while it grows, if its server states the length. `null`: it is none, or the length is not known.
+   * Rejects as the fetch does, and with the file system's own errors.
+   */
+  async openMatroska(): Promise<GrowingMatroska | null> {
+    const totalBytes = await this.#findTotal();
+    if (totalBytes === null || totalBytes < headerBytes) return null;
+    const { path, complete } = this;
+    try {
+      await this.#until(headerBytes);
+      using file = openFile(path);
+      const { ino } = fstatSync(file.fd);
+      if (readFully(file.fd, Buffer.allocUnsafe(4), 0).readUInt32BE() !== ids.ebml) return null;
+      return {
+        path,
+        isComplete: () => {
+          const now = statSync(path, { throwIfNoEntry: false });
+          return now?.ino === ino && now.size >= totalBytes;
+        },
+        grow: (bytes) =>
+          this.#until(Math.min(bytes, totalBytes), ino).catch((error: unknown) => {
+            throw isUpstreamError(error) ? new GrowthError(complete, error) : error;
+          }),
+      };
+    } catch (error) {
+      // Who reads the complete file says what is wrong with it.
+      if (!isUpstreamError(error)) throw error;
+      return null;
+    }
+  }
+
   async #findIndex(): Promise<GrowingMp4 | null> {
     const totalBytes = await this.#findTotal();
     if (totalBytes === null) return null;
@@ -137,6 +169,15 @@ export class GrowingFile {
       await changed;
     }
   }
+}
+
+/** A WebM or Matroska file that grows. */
+export interface GrowingMatroska {
+  path: string;
+  /** Whether all of it is there. */
+  isComplete(): boolean;
+  /** Resolves once it has so many bytes, or all. @throws GrowthError if it never will; what gets its bytes throws. */
+  grow(bytes: number): Promise<void>;
 }
 
 /** An MP4 whose index is there. */

@@ -7,7 +7,12 @@ import { type Container, sniffContainer, sniffFile } from "../../../remux/sniff.
 import { decrypt } from "./encryption.ts";
 import type { AbsentSegment, FetchedSegment } from "./fetch-segments.ts";
 import type { FetchStats } from "./fetch-stats.ts";
-import { type GrowingFile, type GrowingMp4, readGrowingFragments } from "../partial/growing-file.ts";
+import {
+  type GrowingFile,
+  type GrowingMatroska,
+  type GrowingMp4,
+  readGrowingFragments,
+} from "../partial/growing-file.ts";
 import { openFile, readFileStart } from "../../../remux/open-file.ts";
 import { readMp3Details } from "../../../remux/packed-audio/mp3-table.ts";
 import type { PartialChunk, PartialMedia } from "../partial/partial-file.ts";
@@ -25,6 +30,8 @@ export interface SourceStream {
   chunks: AsyncIterator<MediaChunk | AbsentSegment, unknown>;
   /** Resolves once the file is complete; absent: it is. */
   complete?: Promise<unknown>;
+  /** Of a WebM or Matroska file that can be read while it is fetched. */
+  growing?: GrowingMatroska;
   /** What else is known of the tracks of an MP4 that this program has converted from another container, or of an MP3 file. */
   details?: readonly TrackDetails[] | undefined;
 }
@@ -56,12 +63,11 @@ export function openFileStream(
 
 /** Streams a file while it is fetched, if it can be read so; else once it is complete. Rejects as the fetch does. */
 export async function openGrowingStream(name: SourceName, file: GrowingFile, label: AudioLabel): Promise<SourceStream> {
-  const mp4 = await file.openMp4();
   const { path, complete } = file;
-  if (mp4 === null) {
-    await complete;
-    return openFileStream(name, path, label);
-  }
+  const growing = await file.openMatroska();
+  if (growing !== null) return { ...openFileStream(name, path, label), complete, growing };
+  const mp4 = await file.openMp4();
+  if (mp4 === null) return openFileStream(name, (await complete).path, label);
   async function* chunks(found: GrowingMp4): AsyncGenerator<MediaChunk> {
     const media = found.isFragmented ? readGrowingFragments(found) : [{ path, growth: found.growth }];
     for await (const each of media) yield { media: each, timing: fileTiming };
@@ -139,7 +145,7 @@ async function* readSegmentChunks(
       // A server may replace a live segment by an error page: a gap in the recording, not its end.
       const container = media instanceof Uint8Array ? sniffContainer(media) : "mp4";
       const isMixed = isOther(container);
-      if (isMixed && !stats.isLive) throw mixedError();
+      if (isMixed && !stats.isLive) throw new ServiceError("upstream_invalid", mixedRule);
       const isGap =
         media instanceof Uint8Array && (media.length === 0 || (stats.isLive && (container === null || isMixed)));
       if (media instanceof Uint8Array && isRepeated(media, container, segment)) stats.repeated += 1;
@@ -159,10 +165,7 @@ function createContainerCheck() {
   };
 }
 
-function mixedError(): ServiceError {
-  const rule = "a playlist of both MPEG-TS and MP4 segments cannot become one file";
-  return new ServiceError("upstream_invalid", rule);
-}
+const mixedRule = "a playlist of both MPEG-TS and MP4 segments cannot become one file";
 
 const comparedBytes = 16 * 1024;
 

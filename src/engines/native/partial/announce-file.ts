@@ -98,7 +98,7 @@ function readHead(head: Buffer): FileType | null | undefined {
 /** Whether the first bytes of a file show that it has video, and not only a picture. @throws the file system's own errors */
 export function showsVideo(path: string): boolean {
   const header = readFileHeader(readFileStart(path, Buffer.allocUnsafe(maxHeadBytes)));
-  return /^(?:avc|hvc|hev|dv|av01|vp0)/.test(header?.vcodec ?? "");
+  return /^(?:avc|hvc|hev|dv|av01|vp\d)/.test(header?.vcodec ?? "");
 }
 
 /** Whether the media data of an MP4 come before its index. */
