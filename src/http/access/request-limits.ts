@@ -85,8 +85,11 @@ export function shareRequests(
   });
 }
 
-/** Changes of tasks that an owner has in the store at a time while no other has any. */
-const maxChanges = 16;
+/**
+ * Changes of tasks that an owner has in the store at a time while no other has any: those that wait for a slow disk together need one write of it, so
+ * that of one owner alone, few would take much longer.
+ */
+const maxChanges = 64;
 
 /** Runs the change of a task that a request asks for once its owner has a place; rejects if the client has left before. */
 export type ChangeInTurn = <T>(

@@ -65,6 +65,7 @@ export const statements = {
     ON CONFLICT (id) DO NOTHING`,
   taskById: `SELECT ${taskRow} FROM tasks WHERE id = ?`,
   taskBySeq: `SELECT ${taskRow} FROM tasks WHERE seq = ?`,
+  ownerOfTask: "SELECT owner FROM tasks WHERE id = ?",
   documentById: "SELECT document FROM tasks WHERE id = ?",
   saveTask: `UPDATE tasks SET ${columns.map((name) => `${name} = ?`).join(", ")},
     due_at = ?, lease = ?, deaths = ?, idle = ?, page_video = ? WHERE seq = ?`,

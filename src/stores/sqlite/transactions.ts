@@ -38,6 +38,23 @@ export function createTransactions({ db, disk, sql, events, ...hooks }: Transact
     return commits.run(job);
   }
 
+  async function change<T>(job: () => Changed<T>, owner?: string): Promise<T> {
+    assertOpen();
+    const { result, events: changes = [] } = await commits.run(job, owner);
+    for (const event of changes) events.publish(event);
+    return result;
+  }
+
+  /** Returns undefined if nobody owns the task, or there is none. */
+  function ownerOf(id: string): string | undefined {
+    try {
+      const row = sql.ownerOfTask.get(id) as { owner: string | null } | undefined;
+      return row?.owner ?? undefined;
+    } catch (error) {
+      throw toStoreError(error);
+    }
+  }
+
   /** The space first: on a full disk the write of each probe would use up what is freed. */
   async function ping(): Promise<void> {
     assertOpen();
@@ -64,11 +81,11 @@ export function createTransactions({ db, disk, sql, events, ...hooks }: Transact
     },
     write,
     /** As `write`, and publishes the changes, in the order of the transactions. Owners take turns: of each, the jobs run in their order. */
-    async change<T>(job: () => Changed<T>, owner?: string): Promise<T> {
+    change,
+    /** As `change`, in the turn of the task's owner. */
+    async changeTask<T>(id: string, job: () => Changed<T>): Promise<T> {
       assertOpen();
-      const { result, events: changes = [] } = await commits.run(job, owner);
-      for (const event of changes) events.publish(event);
-      return result;
+      return change(job, ownerOf(id));
     },
     /** Rejects unless a task can be stored now; calls at the same time share one probe. */
     ping: (): Promise<void> =>

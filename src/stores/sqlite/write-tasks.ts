@@ -14,20 +14,23 @@ import type { Claim, ClaimQuery, TaskWrites, UpdateOptions } from "../store.ts";
 import type { Idempotency, Reused } from "../store-types.ts";
 import { claimDocument, updateDocument } from "../task-writes.ts";
 
-interface TaskWritesDeps extends Pick<Transactions, "read" | "write" | "change">, Clock {
+interface TaskWritesDeps extends Pick<Transactions, "read" | "write" | "change" | "changeTask">, Clock {
   damage: DamageReport;
   maxQueued: number;
   allowance: KeyAllowance;
 }
 
-interface JobDeps extends Omit<TaskWritesDeps, "read" | "write" | "change"> {
+interface JobDeps extends Omit<TaskWritesDeps, "read" | "write" | "change" | "changeTask"> {
   tables: Tables;
   followers: Followers;
   ends: MemberEnds;
 }
 
 /** Creates the methods that write tasks. */
-export function createTaskWrites(tables: Tables, { read, write, change, ...given }: TaskWritesDeps): TaskWrites {
+export function createTaskWrites(
+  tables: Tables,
+  { read, write, change, changeTask, ...given }: TaskWritesDeps,
+): TaskWrites {
   const followers = createFollowers(tables, given);
   const members = createMembers(tables, followers, given);
   const ends = createMemberEnds(tables, followers, given);
@@ -57,14 +60,14 @@ export function createTaskWrites(tables: Tables, { read, write, change, ...given
     retryMembers: (id, lease) => change(() => tables.tasks.inBulk(() => members.retry(id, lease))),
     async update(id, taskChange, options = {}) {
       const copy = structuredClone({ taskChange, options });
-      const { task, ending } = await change(() => updateTask(id, copy.taskChange, copy.options, deps));
+      const { task, ending } = await changeTask(id, () => updateTask(id, copy.taskChange, copy.options, deps));
       if (ending === undefined) return task;
       await endMembers(ending);
       const row = await read(() => tables.find(ending));
       return row === undefined ? task : parseTask(row);
     },
     async delete(id) {
-      const { task, ending } = await change(() => removeTask(id, deps));
+      const { task, ending } = await changeTask(id, () => removeTask(id, deps));
       if (ending !== undefined) await endMembers(ending);
       return task;
     },
