@@ -38,6 +38,8 @@ export function createTables({ sql, tasks, owners, outbox }: TablesDeps) {
     owners,
     find: (seq: number) => sql.taskBySeq.get(seq) as TaskRow | undefined,
     byId: (id: string) => findTask(sql, id),
+    /** Returns undefined if nobody owns the task, or there is none. */
+    ownerOf: (id: string) => (sql.ownerOfTask.get(id)?.["owner"] ?? undefined) as string | undefined,
     /** @throws ServiceError `not_found` */
     require(id: string): TaskRow {
       const row = findTask(sql, id);

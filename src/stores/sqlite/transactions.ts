@@ -32,27 +32,19 @@ export function createTransactions({ db, disk, sql, events, ...hooks }: Transact
     if (closed !== undefined) throw storeClosedError(disk === undefined ? "memory" : "sqlite");
   }
 
+  function attempt<T>(job: () => T): T {
+    assertOpen();
+    try {
+      return job();
+    } catch (error) {
+      throw toStoreError(error);
+    }
+  }
+
   /** Runs a job in a transaction: maybe later than it is given, and maybe twice. */
   async function write<T>(job: () => T): Promise<T> {
     assertOpen();
     return commits.run(job);
-  }
-
-  async function change<T>(job: () => Changed<T>, owner?: string): Promise<T> {
-    assertOpen();
-    const { result, events: changes = [] } = await commits.run(job, owner);
-    for (const event of changes) events.publish(event);
-    return result;
-  }
-
-  /** Returns undefined if nobody owns the task, or there is none. */
-  function ownerOf(id: string): string | undefined {
-    try {
-      const row = sql.ownerOfTask.get(id) as { owner: string | null } | undefined;
-      return row?.owner ?? undefined;
-    } catch (error) {
-      throw toStoreError(error);
-    }
   }
 
   /** The space first: on a full disk the write of each probe would use up what is freed. */
@@ -71,21 +63,13 @@ export function createTransactions({ db, disk, sql, events, ...hooks }: Transact
 
   return {
     /** Runs a job at once; it sees writes that are not on the disk yet. */
-    async read<T>(job: () => T): Promise<T> {
-      assertOpen();
-      try {
-        return job();
-      } catch (error) {
-        throw toStoreError(error);
-      }
-    },
+    read: async <T>(job: () => T): Promise<T> => attempt(job),
     write,
     /** As `write`, and publishes the changes, in the order of the transactions. Owners take turns: of each, the jobs run in their order. */
-    change,
-    /** As `change`, in the turn of the task's owner. */
-    async changeTask<T>(id: string, job: () => Changed<T>): Promise<T> {
-      assertOpen();
-      return change(job, ownerOf(id));
+    async change<T>(job: () => Changed<T>, findOwner: () => string | undefined = () => undefined): Promise<T> {
+      const { result, events: changes = [] } = await commits.run(job, attempt(findOwner));
+      for (const event of changes) events.publish(event);
+      return result;
     },
     /** Rejects unless a task can be stored now; calls at the same time share one probe. */
     ping: (): Promise<void> =>

@@ -14,32 +14,30 @@ import type { Claim, ClaimQuery, TaskWrites, UpdateOptions } from "../store.ts";
 import type { Idempotency, Reused } from "../store-types.ts";
 import { claimDocument, updateDocument } from "../task-writes.ts";
 
-interface TaskWritesDeps extends Pick<Transactions, "read" | "write" | "change" | "changeTask">, Clock {
+interface TaskWritesDeps extends Pick<Transactions, "read" | "write" | "change">, Clock {
   damage: DamageReport;
   maxQueued: number;
   allowance: KeyAllowance;
 }
 
-interface JobDeps extends Omit<TaskWritesDeps, "read" | "write" | "change" | "changeTask"> {
+interface JobDeps extends Omit<TaskWritesDeps, "read" | "write" | "change"> {
   tables: Tables;
   followers: Followers;
   ends: MemberEnds;
 }
 
 /** Creates the methods that write tasks. */
-export function createTaskWrites(
-  tables: Tables,
-  { read, write, change, changeTask, ...given }: TaskWritesDeps,
-): TaskWrites {
+export function createTaskWrites(tables: Tables, { read, write, change, ...given }: TaskWritesDeps): TaskWrites {
   const followers = createFollowers(tables, given);
   const members = createMembers(tables, followers, given);
   const ends = createMemberEnds(tables, followers, given);
   const deps = { ...given, tables, followers, ends };
+  const ownerOf = (id: string) => () => tables.ownerOf(id);
   const { endMembers, endLeft } = createMemberEnding(tables, ends, { read, change });
 
   async function create(wanted: Task, idempotency: Idempotency | undefined, isReusing: boolean): Promise<Reused> {
     const { owner } = wanted;
-    const { task, isNew, kept } = await change(createJob(wanted, idempotency, isReusing, deps), owner);
+    const { task, isNew, kept } = await change(createJob(wanted, idempotency, isReusing, deps), () => owner);
     // Only now: a transaction may be repeated.
     if (kept !== undefined) deps.allowance.add(owner, kept, deps.steadyMs());
     return { task, isNew };
@@ -60,14 +58,14 @@ export function createTaskWrites(
     retryMembers: (id, lease) => change(() => tables.tasks.inBulk(() => members.retry(id, lease))),
     async update(id, taskChange, options = {}) {
       const copy = structuredClone({ taskChange, options });
-      const { task, ending } = await changeTask(id, () => updateTask(id, copy.taskChange, copy.options, deps));
+      const { task, ending } = await change(() => updateTask(id, copy.taskChange, copy.options, deps), ownerOf(id));
       if (ending === undefined) return task;
       await endMembers(ending);
       const row = await read(() => tables.find(ending));
       return row === undefined ? task : parseTask(row);
     },
     async delete(id) {
-      const { task, ending } = await changeTask(id, () => removeTask(id, deps));
+      const { task, ending } = await change(() => removeTask(id, deps), ownerOf(id));
       if (ending !== undefined) await endMembers(ending);
       return task;
     },
