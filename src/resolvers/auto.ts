@@ -184,10 +184,11 @@ function tellsOfPage({ code }: ServiceError): boolean {
 /** Returns the first record, with what only the second one knows. */
 function fill(first: PageInfo, second: PageInfo): PageInfo {
   const added = new Set(Object.keys(second.sources)).difference(new Set(Object.keys(first.sources)));
-  if (added.size === 0) return first;
+  const warnings = [...(first.warnings ?? []), ...(second.warnings ?? [])];
+  const warned = warnings.length > 0 ? { warnings: warnings.slice(0, 8) } : {};
+  if (added.size === 0) return { ...first, ...warned };
   const pick = <T>(from: Readonly<Record<string, T>>): Record<string, T> =>
     Object.fromEntries(Object.entries(from).filter(([field]) => added.has(field)));
-  const warnings = [...(first.warnings ?? []), ...(second.warnings ?? [])];
   const { extractor = first.extractor, extractor_version = first.extractor_version } = second;
   return {
     ...first,
@@ -195,7 +196,7 @@ function fill(first: PageInfo, second: PageInfo): PageInfo {
     media_type: first.media_type === "none" ? second.media_type : first.media_type,
     sources: { ...first.sources, ...pick(second.sources) },
     resolver: hasMedia(second) ? second.resolver : first.resolver,
-    ...(warnings.length > 0 && { warnings: warnings.slice(0, 8) }),
+    ...warned,
     ...(extractor !== undefined && { extractor }),
     ...(extractor_version !== undefined && { extractor_version }),
   };

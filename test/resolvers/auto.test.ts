@@ -190,6 +190,14 @@ describe("the auto resolver, if only yt-dlp's generic extractor suits,", () => {
     });
   });
 
+  it("keeps what both say of manifests that cannot be read, also if the second adds nothing", async () => {
+    const manifest = (url: string) => ({ format_id: "v", protocol: "http_dash_segments", url, manifest_url: url });
+    const info = { title: "Otters", formats: [manifest("https://cdn.example.com/gone.mpd")] };
+    const { outcome } = await read(article, { info });
+    const message = expect.stringContaining("1 format is not listed: ");
+    expect(outcome).toMatchObject({ title: "Log in", formats: [], warnings: [{ code: "formats_missing", message }] });
+  });
+
   it("takes nothing from a page that was redirected, as to a login, if yt-dlp was not", async () => {
     const login = { type: "text/html", body: article, url: "https://example.com/login" };
     const { outcome } = await read(login, { info: videoDict() });
