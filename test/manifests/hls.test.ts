@@ -305,8 +305,13 @@ test.each(["", "\n", "<!doctype html><title>Sign in</title>", "#EXT-X-VERSION:3\
   },
 );
 
-test("a list of media (M3U) is refused, also if it is long", () => {
-  const text = `#EXTM3U\n${"\n".repeat(100_000)}#EXTINF:-1,Otter radio\nhttps://radio.example/live\n`;
+test.each([
+  [
+    "with a header, also if it is long",
+    `#EXTM3U\n${"\n".repeat(100_000)}#EXTINF:-1,Otter radio\nhttps://radio.example/live\n`,
+  ],
+  ["of URLs alone", "https://radio.example/live\nhttps://radio.example/live2\n"],
+])("a list of media (M3U) %s is refused", (_, text) => {
   expect(() => readHls(text, url)).toThrow(/it is a list of media \(M3U\) without any tag of HLS/);
 });
 

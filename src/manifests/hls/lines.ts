@@ -1,17 +1,16 @@
 import { checkLength, invalidManifestError } from "../manifest.ts";
 
 /**
- * @throws ServiceError `upstream_invalid` unless `text` begins as a playlist and has at most 4 Mi characters; and for an extended M3U, a list
- * of media that begins so too, but has none of the tags that a playlist of segments must have (RFC 8216 §4.3.3.1).
+ * @throws ServiceError `upstream_invalid` unless `text` begins as a playlist and has at most 4 Mi characters; and for an M3U, a list
+ * of media, which may begin so too, but has none of the tags that a playlist of segments must have (RFC 8216 §4.3.3.1).
  */
 export function checkPlaylist(text: string, url: URL): void {
   checkLength(text, url);
-  if (!/^\s*#EXTM3U/i.test(text)) {
-    throw invalidManifestError(url, "an HLS playlist must begin with #EXTM3U (RFC 8216 §4.3.1.1)");
-  }
-  if (/^[ \t]*#EXTINF:/im.test(text) && !/^[ \t]*#EXT-X-/im.test(text)) {
+  const hasHeader = /^\s*#EXTM3U/i.test(text);
+  if (hasHeader ? /^[ \t]*#EXTINF:/im.test(text) && !/^[ \t]*#EXT-X-/im.test(text) : /^\s*https?:\/\//i.test(text)) {
     throw invalidManifestError(url, "it is a list of media (M3U) without any tag of HLS: take the URL of one of them");
   }
+  if (!hasHeader) throw invalidManifestError(url, "an HLS playlist must begin with #EXTM3U (RFC 8216 §4.3.1.1)");
 }
 
 const multivariantTag = /^[ \t]*#EXT-X-(?:STREAM-INF|I-FRAME-STREAM-INF|MEDIA|SESSION-KEY):/im;
