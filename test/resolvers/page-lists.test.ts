@@ -313,8 +313,8 @@ describe("an M3U", () => {
     ]);
   });
 
-  it("without a header lists its lines", async () => {
-    const info = await read({ type: "audio/x-mpegurl", body: "1.mp3\n2.mp3\n" }, undefined, url);
+  it.each(["1.mp3\n2.mp3\n", "1.mp3\r2.mp3\r"])("without a header lists its lines: %j", async (body) => {
+    const info = await read({ type: "audio/x-mpegurl", body }, undefined, url);
     expect(urlsOf(info)).toEqual(["https://video.example.com/1.mp3", "https://video.example.com/2.mp3"]);
   });
 

@@ -29,8 +29,9 @@ export function readM3u(text: string, url: URL, start: number): MediaList | null
   const isExtended = text.includes("#EXT");
   const isMedium = (line: string, medium: URL) =>
     isExtended || URL.canParse(line) || mediaTypeOf(null, medium).kind !== "unknown";
+  const newline = text.includes("\n") ? "\n" : "\r";
   for (let at = 0; at < text.length;) {
-    const end = text.indexOf("\n", at);
+    const end = text.indexOf(newline, at);
     const line = text.slice(at, end < 0 ? text.length : end).trim();
     at = end < 0 ? text.length : end + 1;
     if (line === "" || line.length > maxLineLength) continue;
