@@ -211,8 +211,7 @@ describe("the formats of the yt-dlp resolver", () => {
     const gone = new ServiceError("upstream_status", "GET failed with status 404");
     const tall = [dashDict("1", { height: 720 }), dashDict("2", { height: 1080 })];
     const { warnings } = await readRecorded(videoDict({ formats: [fileDict(), ...tall] }), {}, { [mpdUrl]: gone });
-    const why = `as the MPD ${mpdUrl} cannot be read: GET failed with status 404`;
-    const message = `2 formats, up to 1080 pixels tall, are not listed, ${why}`;
+    const message = "2 formats, up to 1080 pixels high, are not listed: GET failed with status 404";
     expect(warnings).toEqual([{ code: "formats_missing", message, height: 1080 }]);
 
     const urls = ["a", "b", "c", "d"].map((name) => `https://cdn.example.com/${name}.mpd`);
@@ -221,7 +220,9 @@ describe("the formats of the yt-dlp resolver", () => {
     const fourth = await readRecorded(videoDict({ formats }), {}, responses);
     expect(fourth.warnings).toEqual([
       expect.objectContaining({
-        message: expect.stringMatching(/1 format is .*a\.mpd .*: at most 3 MPDs/),
+        message: expect.stringMatching(
+          /^1 format is not listed: \S+\/a\.mpd is not read, as at most 3 MPDs of a page are$/,
+        ),
         height: null,
       }),
     ]);
@@ -229,8 +230,8 @@ describe("the formats of the yt-dlp resolver", () => {
     expect(read).not.toHaveProperty("warnings");
   });
 
-  it("are no lists of media that yt-dlp takes for files", async () => {
-    const list = fileDict({ format_id: "0", url: "https://radio.example/listen.m3u", ext: "m3u" });
+  it.each(["m3u", "pls"])("are no lists of media (%s) that yt-dlp takes for files", async (ext) => {
+    const list = fileDict({ format_id: "0", url: `https://radio.example/listen.${ext}`, ext });
     expect(ids(await readRecorded(videoDict({ formats: [list, fileDict()] })))).toEqual(["18"]);
   });
 

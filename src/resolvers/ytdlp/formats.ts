@@ -38,7 +38,7 @@ const fragmentsPerStep = 500;
 
 /**
  * Reads the formats of an info dict, in yt-dlp's order reversed: the best first. Leaves out those that the
- * engine cannot download, storyboards, lists of media (M3U), and those with an invalid URL. A dict without `formats` that has a URL
+ * engine cannot download, storyboards, lists of media (M3U, PLS), and those with an invalid URL. A dict without `formats` that has a URL
  * is a format itself. `manifest_url` of a DASH format is that of its manifest; without one it has
  * `fragments`.
  *
@@ -89,7 +89,7 @@ function readFormat(dict: JsonObject, base: URL): ListedFormat | null {
   const { vcodec, acodec } = readCodecs(dict);
   const isPicture = vcodec === "none" && acodec === "none";
   // A list of media, which the generic extractor takes for a file: the record of the page says so.
-  const isList = protocol === "https" && dict["ext"] === "m3u";
+  const isList = protocol === "https" && (dict["ext"] === "m3u" || dict["ext"] === "pls");
   if (protocol === undefined || url === null || isPicture || isList) return null;
   const manifest = tryParseUrl(asText(dict["manifest_url"]), base);
   const headers = readHeaders(dict["http_headers"]);

@@ -66,8 +66,8 @@ export async function listManifestFormats(
     Listing[],
   ];
   const unread = mpds.flatMap(([url, group], index) => {
-    const result = dashResults[index] ?? tooManyError();
-    return isListing(result) ? [] : [{ error: result, warning: warnOf(url, group, result) }];
+    const result = dashResults[index] ?? tooManyError(url);
+    return isListing(result) ? [] : [{ error: result, warning: warnOf(group, result) }];
   });
   const stated = new Map(
     hlsListings.flatMap(({ formats: listed }) => listed.map((format) => [format.url, format] as const)),
@@ -91,17 +91,18 @@ function isListing(result: Listing | ServiceError): result is Listing {
   return !(result instanceof ServiceError);
 }
 
-function tooManyError(): ServiceError {
-  return new ServiceError("upstream_invalid", `at most ${maxManifests} MPDs of a page are read`);
+function tooManyError(url: string): ServiceError {
+  const message = `${urlForMessage(new URL(url))} is not read, as at most ${maxManifests} MPDs of a page are`;
+  return new ServiceError("upstream_invalid", message);
 }
 
-function warnOf(url: string, formats: readonly ListedFormat[], { message }: ServiceError): InfoWarning {
+/** `message` names the manifest. */
+function warnOf(formats: readonly ListedFormat[], { message }: ServiceError): InfoWarning {
   const heights = formats.map(({ height }) => height ?? 0);
   const height = heights.reduce((tallest, each) => Math.max(tallest, each), 0) || null;
-  const upTo = height === null ? "" : `, up to ${height} pixels tall,`;
+  const upTo = height === null ? "" : `, up to ${height} pixels high,`;
   const lacks = formats.length === 1 ? `1 format${upTo} is` : `${formats.length} formats${upTo} are`;
-  const why = `${lacks} not listed, as the MPD ${urlForMessage(new URL(url))} cannot be read: ${message}`;
-  return { code: "formats_missing", message: why, height };
+  return { code: "formats_missing", message: `${lacks} not listed: ${message}`, height };
 }
 
 function groupsOf(formats: readonly ListedFormat[]): Map<string, ListedFormat[]> {
@@ -168,6 +169,7 @@ async function readFormatsAt(
     signal.throwIfAborted();
     if (error instanceof ServiceError) return error;
     if (!requestSignal.aborted) throw error;
-    return new ServiceError("upstream_timeout", `no response within ${timeoutMs} ms`, { cause: error });
+    const message = `GET ${urlForMessage(new URL(url))} gave no manifest within ${timeoutMs} ms`;
+    return new ServiceError("upstream_timeout", message, { cause: error });
   }
 }
