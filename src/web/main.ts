@@ -36,7 +36,7 @@ function WaysHere(): ComponentChild {
       h(
         "div",
         { class: "stack" },
-        h("p", {}, "Drag this link to your bookmarks. There, it opens the page that you are on in Unreel."),
+        h("p", {}, "Drag this link to your bookmarks. On any page, click it there to open that page in Unreel."),
         h("p", {}, h("a", { class: "button", href: bookmarklet(), onClick: stay }, "Open in Unreel")),
         h("p", {}, "In Chrome on Android, over HTTPS, install this page as an app, to share pages to it."),
       ),

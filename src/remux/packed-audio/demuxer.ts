@@ -24,9 +24,8 @@ type PackedAudioOptions = Omit<DemuxerOptions, "kinds">;
 
 /**
  * Creates a demuxer of packed audio (RFC 8216 §3.4): AAC in ADTS, MP3, AC-3 or E-AC-3 frames. Each segment
- * has its time in an ID3 tag before the audio; one without continues where the previous one ended, or as much later as segments between them
- * are missing, and begins with another source. What
- * the table of the first MP3 segment of a timeline counts as the delay of encoder and decoder is priming.
+ * has its time in an ID3 tag before the audio; one without continues where the previous one ended, or, if segments between them are missing, later by as much; the first one
+ * begins with another source. What the table of the first MP3 segment of a timeline counts as the delay of encoder and decoder is priming.
  */
 export function createPackedAudioDemuxer(options: PackedAudioOptions): Demuxer {
   return new PackedAudioDemuxer(options);
@@ -139,7 +138,7 @@ function createPriming(sink: SampleSink) {
   };
 }
 
-/** Returns about how long the segments last that are missing between two, seconds: as long as the first one each. */
+/** Returns about how long the segments last that are missing between two, seconds: each as long as the first of the two. */
 function missedBetween(before: SegmentTiming | null, after: SegmentTiming): number {
   const missed = (after.sequence ?? NaN) - (before?.sequence ?? NaN) - 1;
   return missed > 0 ? missed * (before?.durationS ?? 0) : 0;

@@ -38,7 +38,7 @@ interface UnreadManifest {
 
 /**
  * Replaces the formats of each DASH manifest with those that our own reader finds in it: the engine finds a format in a manifest by
- * the reader's id. Leaves out the formats of a manifest that cannot be read, and of the fourth one and on, and says so in `unread`. Adds what up to three multivariant
+ * the reader's id. Leaves out the formats of a manifest that cannot be read, and of the fourth one and those after it, and says so in `unread`. Adds what up to three multivariant
  * HLS playlists say of their audio, unless yt-dlp knows which is the original, or there is only one. Lists the subtitles of
  * DASH, and those of HLS if yt-dlp lists them too: some extractors leave them out as they have files of the same. Makes each `format_id` unique.
  *
