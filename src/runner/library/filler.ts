@@ -35,6 +35,8 @@ export class Filler {
   readonly #performAll: ReturnType<typeof createPasses>;
   /** What the jobs of this pass have read. */
   #known = new KnownNames();
+  /** By the id of its task: the owner of each job of the latest pass. */
+  #owners: ReadonlyMap<string, string> = new Map();
   /** By owner: the number of its latest turn, of all passes. */
   readonly #latest = new Map<string, number>();
   #turns = 0;
@@ -67,17 +69,26 @@ export class Filler {
 
   /** Returns the ids so that owners take turns, first the one whose latest turn is longest ago. */
   async #inTurns(ids: readonly string[]): Promise<string[]> {
+    await this.#findOwners(ids);
     const counts = new Map<string, number>();
-    const found: { id: string; turn: number; latest: number }[] = [];
-    // What cannot be read fails when its turn comes.
-    const read = async (id: string) => ({ id, job: await this.#options.jobs.read(id).catch(() => undefined) });
-    for await (const { id, job } of mapConcurrent(ids, readsAtOnce, read)) {
-      const owner = ownerOf(job);
+    const found = [...this.#owners].map(([id, owner]) => {
       const turn = counts.get(owner) ?? 0;
       counts.set(owner, turn + 1);
-      found.push({ id, turn, latest: this.#latest.get(owner) ?? 0 });
-    }
+      return { id, turn, latest: this.#latest.get(owner) ?? 0 };
+    });
     return found.toSorted((a, b) => a.turn - b.turn || a.latest - b.latest).map(({ id }) => id);
+  }
+
+  /** Reads only what has come since the pass before: thousands may wait for a disk that is away, and each task that succeeds begins a pass. */
+  async #findOwners(ids: readonly string[]): Promise<void> {
+    const unknown = ids.filter((id) => !this.#owners.has(id));
+    const read = async (id: string) => {
+      // What cannot be read fails when its turn comes.
+      const job = await this.#options.jobs.read(id).catch(() => undefined);
+      return [id, ownerOf(job)] as const;
+    };
+    const found = new Map(await Array.fromAsync(mapConcurrent(unknown, readsAtOnce, read)));
+    this.#owners = new Map(ids.map((id) => [id, found.get(id) ?? this.#owners.get(id) ?? ""]));
   }
 
   /** Removes these files of a task, and its job; returns whether that is done. */
