@@ -1,5 +1,5 @@
-import type { Rendition } from "./rendition.ts";
-import { type Resources, resource } from "./resources.ts";
+import { type Rendition, splitWebm } from "./rendition.ts";
+import { type Resource, type Resources, resource } from "./resources.ts";
 
 /** A Representation (ISO/IEC 23009-1 §5.3.5) and how its segments are addressed. */
 export interface Representation {
@@ -43,6 +43,20 @@ export function layNumbered(id: string, rendition: Rendition, ext: string): Reso
     resources.set(`${id}/${i + 1}.${ext}`, resource(type, data));
   }
   return resources;
+}
+
+/** `film.mpd`, and segments of a second of WebM files of VP9 and Opus with a cluster for each. */
+export function layWebm(video: Buffer, audio: Buffer, durationS: number): Map<string, Resource> {
+  const addressing = numberTemplate("webm", 1, 1);
+  const sets = [
+    { id: "video", mimeType: "video/webm", codecs: "vp9", addressing },
+    { id: "audio", mimeType: "audio/webm", codecs: "opus", addressing },
+  ];
+  return new Map([
+    ["film.mpd", resource("application/dash+xml", Buffer.from(mpd([sets], durationS)))],
+    ...layNumbered("video", splitWebm(video, 1), "webm"),
+    ...layNumbered("audio", splitWebm(audio, 1), "webm"),
+  ]);
 }
 
 const template = (ext: string, media: string) =>

@@ -3,8 +3,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { makeSharedFolder } from "../folder.ts";
-import { layNumbered, mpd, numberTemplate } from "../media/dash.ts";
-import { splitWebm } from "../media/rendition.ts";
+import { layWebm, mpd } from "../media/dash.ts";
 import { type Resource, resource } from "../media/resources.ts";
 import { type Site, startSite } from "../media/site.ts";
 import { audioInput, ffmpeg, missing, videoInput } from "../remux/mp4-media.ts";
@@ -311,12 +310,7 @@ describe.skipIf(missing("libvpx-vp9", "libopus"))(
     });
 
     it("sends video and audio in segments while all but the first of each are held back", async () => {
-      const segments = numberTemplate("webm", 1, 1);
-      const resources = new Map([["film.mpd", presentationOf("webm", webmCodecs, [segments, segments])]]);
-      for (const kind of ["video", "audio"] as const) {
-        for (const [path, each] of layNumbered(kind, splitWebm(webmFile(kind).body, 1), "webm"))
-          resources.set(path, each);
-      }
+      const resources = layWebm(webmFile("video").body, webmFile("audio").body, 8);
       const held = await startHeldSite({ resources });
       site = held.site;
       const { id } = await client.post(site.url("film.mpd"));

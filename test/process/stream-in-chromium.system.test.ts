@@ -1,7 +1,10 @@
+import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { expect, it, onTestFinished } from "vitest";
-import { readMediaFixtures } from "../media/media-fixtures.ts";
+import { layWebm } from "../media/dash.ts";
+import { type MediaFixture, readMediaFixtures } from "../media/media-fixtures.ts";
 import { startSite } from "../media/site.ts";
+import { audioInput, ffmpeg, missing, openFolder, videoInput } from "../remux/mp4-media.ts";
 import { isChromiumMissing, launchChromium } from "../web/chromium.ts";
 import { openTaskClient } from "./download-client.ts";
 import { startTestService } from "./test-service.ts";
@@ -43,20 +46,33 @@ const saved = (url: string) => `
   link.click();
 `;
 
-it.skipIf(isChromiumMissing)("Chromium takes no half of a film whose source dies for a whole one", async () => {
+/** Chromium begins to play with 32 KiB. */
+function makeWebm(): MediaFixture["resources"] {
+  const folder = openFolder();
+  const make = (name: string, options: string): Buffer => {
+    ffmpeg(`${options} -cluster_time_limit 1000 ${folder.path(name)}`);
+    return readFileSync(folder.path(name));
+  };
+  const video = make("video.webm", `${videoInput(8)} -c:v libvpx-vp9 -g 25 -deadline realtime -cpu-used 8 -b:v 200k`);
+  return layWebm(video, make("audio.webm", `${audioInput(8)} -c:a libopus -b:a 64k`), 8);
+}
+
+it.skipIf(isChromiumMissing || missing("libvpx-vp9", "libopus")).each([
+  ["HLS in MPEG-TS", "index.m3u8", "ts/5.ts", () => readMediaFixtures().get("HLS in MPEG-TS with B-frames")!.resources],
+  ["DASH in WebM", "film.mpd", "video/5.webm", makeWebm],
+])("Chromium takes no half of a film whose source dies for a whole one: %s", async (_name, entry, last, make) => {
   const dataDir = makeFolder();
   const service = await startTestService({ DATA_DIR: dataDir, ALLOW_NETWORKS: "127.0.0.1/32", RETRY_BACKOFF_MS: "1" });
   const client = await openTaskClient(service.url);
   onTestFinished(() => client.close());
-  const fixture = readMediaFixtures().get("HLS in MPEG-TS with B-frames")!;
-  const site = await startSite(new Map(fixture.resources));
+  const site = await startSite(new Map(make()));
   onTestFinished(() => site.close());
   const { promise: isDead, resolve: release } = Promise.withResolvers<void>();
-  site.answer("ts/5.ts", (response) => isDead.then(() => void response.writeHead(404).end()));
+  site.answer(last, (response) => isDead.then(() => void response.writeHead(404).end()));
   const browser = await launchChromium();
   onTestFinished(() => browser.close());
 
-  const { id } = await client.post(site.url(fixture.entry));
+  const { id } = await client.post(site.url(entry));
   // Each has a cache of its own.
   const pages = await Promise.all([fetched, played, saved].map(() => browser.newPage()));
   const [fetching, playing, saving] = pages as [Page, Page, Page];
