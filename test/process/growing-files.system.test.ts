@@ -286,6 +286,16 @@ const webmFiles = (): Map<string, Resource> =>
     ["audio.webm", webmFile("audio")],
   ]);
 
+const webmSegments = () => layWebm(webmFile("video").body, webmFile("audio").body, 8);
+
+/** States that a Segment ends with this init section. */
+function withEnd(init: Buffer): Buffer {
+  const size = init.indexOf("18538067", 0, "hex") + 4;
+  init.writeUIntBE(init.length - size - 8, size + 2, 6);
+  init.writeUInt16BE(0x0100, size);
+  return init;
+}
+
 const webmFilm = (flags = ""): Resource =>
   makeFile("film.webm", `${videoInput(8)} ${audioInput(8)} ${webmVideo} ${webmAudio} ${flags}`, "video/webm");
 
@@ -310,8 +320,7 @@ describe.skipIf(missing("libvpx-vp9", "libopus"))(
     });
 
     it("sends video and audio in segments while all but the first of each are held back", async () => {
-      const resources = layWebm(webmFile("video").body, webmFile("audio").body, 8);
-      const held = await startHeldSite({ resources });
+      const held = await startHeldSite({ resources: webmSegments() });
       site = held.site;
       const { id } = await client.post(site.url("film.mpd"));
       const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
@@ -320,6 +329,16 @@ describe.skipIf(missing("libvpx-vp9", "libopus"))(
       expect(await client.get(id)).toMatchObject({ state: "running" });
       held.release();
       await expectAll(reader, id, 1);
+    });
+
+    it("comes to the end of segments after that of the Segment that their init section states", async () => {
+      const resources = webmSegments();
+      const { type, body } = resources.get("audio/init.webm")!;
+      site = await startSite(resources.set("audio/init.webm", { type, body: withEnd(body) }));
+      const { id } = await client.post(site.url("film.mpd"));
+      const { state, file } = await client.ended(id);
+      expect(state).toBe("succeeded");
+      expect(file?.warnings?.map(({ code }) => code)).toEqual(["duration_differs"]);
     });
 
     it.each([

@@ -170,10 +170,11 @@ function wholeElements(source: NumberSource, at: number, limit: number): { end: 
   const available = Math.min(limit, source.size);
   for (;;) {
     const element = readElement(source, at, available);
-    // What follows the end shows that there is no more.
-    if (element === undefined)
-      return { end: at, bytes: at < limit ? Math.min(available + headBytes, limit) : limit + 1 };
-    if (element.id !== ids.cluster && element.end > available) return { end: at, bytes: element.end };
+    if (element === undefined || (element.id !== ids.cluster && element.end > available)) {
+      const next = element?.end ?? Math.min(available + headBytes, limit);
+      // What follows the Segment shows that there is no more.
+      return { end: at, bytes: source.size < limit ? next : Infinity };
+    }
     at = element.id === ids.cluster ? element.body : element.end;
   }
 }
