@@ -288,12 +288,12 @@ const webmFiles = (): Map<string, Resource> =>
 
 const webmSegments = () => layWebm(webmFile("video").body, webmFile("audio").body, 8);
 
-/** States that a Segment ends with this init section. */
-function withEnd(init: Buffer): Buffer {
-  const size = init.indexOf("18538067", 0, "hex") + 4;
-  init.writeUIntBE(init.length - size - 8, size + 2, 6);
-  init.writeUInt16BE(0x0100, size);
-  return init;
+/** States that the Segment of a file or an init section ends so many bytes after it. */
+function withEnd(bytes: Buffer, later = 0): Buffer {
+  const size = bytes.indexOf("18538067", 0, "hex") + 4;
+  bytes.writeUIntBE(bytes.length + later - size - 8, size + 2, 6);
+  bytes.writeUInt16BE(0x0100, size);
+  return bytes;
 }
 
 const webmFilm = (flags = ""): Resource =>
@@ -416,6 +416,7 @@ describe.skipIf(missing("libvpx-vp9", "libopus"))(
       ["has its index in front", indexed],
       ["states no sizes", () => webmFilm(withoutSizes).body],
       ["lacks its end", () => indexed().subarray(0, -5_000)],
+      ["ends before it says, after a whole block", () => withEnd(indexed(), 50_000)],
       ["has bytes after its last element that are none", () => Buffer.concat([indexed(), Buffer.alloc(100)])],
       ["is one file after another", () => Buffer.concat([indexed(), indexed()])],
       ["has a damaged block", () => withBadBlock(indexed())],

@@ -119,6 +119,8 @@ async function mergeStreams(
   const damage: string[] = [];
   for (const file of files) {
     await file.complete();
+    // A published file that is not kept as it is has not been looked at.
+    if (copy !== null && plan.isPassthrough) await options.inspect(file.path);
     if (file.segments === null) damage.push(...publishedDamage(file.path), ...laterParts(file.path));
   }
   const joined = files.flatMap(({ container, segments }) => (container === "webm" ? (segments ?? []) : []));
