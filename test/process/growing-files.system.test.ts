@@ -362,6 +362,30 @@ describe.skipIf(missing("libvpx-vp9", "libopus"))(
       expect(packetsOf(file)).toEqual(packetsOf(source));
     });
 
+    it("sends the audio of a WebM whose first bytes do not have its tracks", async () => {
+      const { type, body } = webmFilm();
+      site = await startSite(new Map([["film.webm", { type, body }]]));
+      const [begun, sent] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      const parts = [body.subarray(0, 20), body.subarray(20, body.length >> 1), body.subarray(body.length >> 1)];
+      site.answer("film.webm", async (response, serve, { headers }): Promise<unknown> => {
+        if (!isDownload(headers)) return serve();
+        response.writeHead(200, { "content-type": type, "content-length": body.length });
+        response.write(parts[0]);
+        await begun.promise;
+        response.write(parts[1]);
+        await sent.promise;
+        return response.end(parts[2]);
+      });
+      const { id } = await client.post(site.url("film.webm"), { audio_only: true });
+      await client.until(id, ({ progress }) => (progress?.downloaded_bytes ?? 0) > 0);
+      begun.resolve();
+      const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+      await reader.untilMedia();
+      expect(await client.get(id)).toMatchObject({ state: "running" });
+      sent.resolve();
+      expect(await client.ended(id)).toMatchObject({ state: "succeeded" });
+    });
+
     it("holds the connection of a reader over a retry, and goes on at the same sample", async () => {
       const resources = webmFiles();
       site = await startSite(resources);

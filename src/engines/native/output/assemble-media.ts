@@ -11,6 +11,7 @@ import { type GrowingFile, GrowthError } from "../partial/growing-file.ts";
 import { type FileSource, isLiveSource, type Plan } from "../sources/plan.ts";
 import { positionFrom } from "../texts/place-cues.ts";
 import { FileAnnouncement, showsVideo } from "../partial/announce-file.ts";
+import { waitForHead } from "../partial/growing-matroska.ts";
 import { type Assembled, type AssembleOptions, assembleStreams, canCopy } from "./assemble-streams.ts";
 import { checkEncrypted } from "./check-merged.ts";
 import { addToMatroska } from "./copy-matroska.ts";
@@ -70,10 +71,17 @@ async function keepPublished(
   return { path: embedded ?? path, copiedFrom: path, written: null, warnings };
 }
 
-/** Whether a file can be read while it is fetched. Rejects as the fetch does. */
+/**
+ * Whether a file can be read while it is fetched: resolves once it is there which tracks it has. Rejects as the fetch does.
+ *
+ * @throws GrowthError
+ */
 async function canGrow(file: GrowingFile, { additions }: AssembleOptions): Promise<boolean> {
-  if ((await file.openMatroska()) !== null) return canCopy(additions);
-  return (await file.openMp4()) !== null;
+  const matroska = await file.openMatroska();
+  if (matroska === null) return (await file.openMp4()) !== null;
+  if (!canCopy(additions)) return false;
+  await waitForHead(matroska);
+  return true;
 }
 
 /** Returns what announces the file if it is sent as it comes; undefined if only a part of it becomes the result. */

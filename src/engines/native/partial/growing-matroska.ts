@@ -159,13 +159,24 @@ const maxHeadBytes = 4 << 20;
 
 /** Resolves with the wanted tracks of an open file once its header is there; `null` if it is not plain which those are. @throws as its `grow` */
 async function openTracks(source: GrowingSource, fd: number): Promise<ChosenTracks | null> {
+  const head = await untilHead(source.file, fd);
+  return head === undefined ? null : chooseTracks(source, fd, head);
+}
+
+/** Resolves once it is known what comes before the media of a file, and is there, or that it cannot be read meanwhile. @throws as its `grow` */
+export async function waitForHead(file: GrowingMatroska): Promise<void> {
+  using opened = openFile(file.path);
+  await untilHead(file, opened.fd);
+}
+
+/** Resolves with what comes before the media of an open file once that is there; undefined if it is too long, or does not come. */
+async function untilHead(file: GrowingMatroska, fd: number): Promise<Head | undefined> {
   for (;;) {
-    const isLast = source.file.isComplete();
+    const isLast = file.isComplete();
     const numbers = numbersInFile(fd);
     const head = findHead(numbers);
-    if (head !== undefined) return chooseTracks(source, fd, head);
-    if (isLast || numbers.size > maxHeadBytes) return null;
-    await source.file.grow(numbers.size + 1);
+    if (head !== undefined || isLast || numbers.size > maxHeadBytes) return head;
+    await file.grow(numbers.size + 1);
   }
 }
 
