@@ -349,6 +349,12 @@ file1=https://a.example/live\r\nTITLE1=Otter radio\r\nLength1=-1\r\nTitle3=No fi
     expect(info.entries).toEqual(entries);
   });
 
+  it("may have thousands of entries", async () => {
+    const lines = Array.from({ length: 12_000 }, (_, i) => `File${i + 1}=/${i + 1}.mp3\n`);
+    const info = await read({ type: "audio/x-scpls", body: `[playlist]\n${lines.join("")}` }, undefined, url);
+    expect(info.entries_count).toBe(12_000);
+  });
+
   it("is refused by its name if it lists nothing", async () => {
     const error = read({ type: "audio/x-scpls", body: "[playlist]\nNumberOfEntries=0\n" }, undefined, url);
     const message = `${url} is a PLS of which no entry can be fetched; its Content-Type is audio/x-scpls`;

@@ -70,20 +70,17 @@ function findComma(line: string): number {
   return line.length;
 }
 
-/** Of a PLS. */
-const maxEntries = 10_000;
 const plsLine = /^[ \t]*(file|title|length)(\d{1,5})[ \t]*=([^\r\n]{0,16384})/gim;
 
 /**
- * Reads a PLS, the list of URLs that radio stations publish: `File1=URL`, `Title1=…`, `Length1=SECONDS`, by their numbers; `start`: entries
- * before those that are wanted. What is no URL over http or https is left out. Returns null if it lists nothing.
+ * Reads a PLS, the list of URLs that radio stations publish: `File1=URL`, `Title1=…`, `Length1=SECONDS`, by their numbers, below 100,000; `start`:
+ * entries before those that are wanted. What is no URL over http or https is left out. Returns null if it lists nothing.
  */
 export function readPls(text: string, url: URL, start: number): MediaList | null {
   const stated = new Map<number, Partial<Record<string, string>>>();
   for (const [, name = "", digits, value = ""] of text.matchAll(plsLine)) {
     const number = Number(digits);
     const entry = stated.get(number) ?? {};
-    if (!stated.has(number) && stated.size === maxEntries) continue;
     stated.set(number, { [name.toLowerCase()]: value.trim(), ...entry });
   }
   const entries = new SliceBuilder(start);
