@@ -318,6 +318,16 @@ describe("an M3U", () => {
     expect(urlsOf(info)).toEqual(["https://video.example.com/1.mp3", "https://video.example.com/2.mp3"]);
   });
 
+  it("has titles in UTF-8, else in Windows-1252, line by line", async () => {
+    const titles = [Buffer.from("Bär"), Buffer.from("M\xfcller \x96 Live", "latin1")];
+    const lines = titles
+      .flatMap((title, i) => ["#EXTINF:-1,", title, `\n/${i}.mp3\n`])
+      .map((part) => Buffer.from(part));
+    const body = Buffer.concat([Buffer.from("#EXTM3U\n"), ...lines]);
+    const info = await read({ type: "audio/x-mpegurl", body }, undefined, url);
+    expect(info.entries?.map(({ title }) => title)).toEqual(["Bär", "Müller – Live"]);
+  });
+
   it.each(["utf-8", "utf-16le"] as const)("is one video if it is a playlist of HLS, in %s", async (encoding) => {
     const body = Buffer.from(
       "\uFEFF#EXTM3U\n#EXT-X-TARGETDURATION:5\n#EXTINF:5,\n/1.ts\n#EXTINF:5,\n/2.ts\n#EXT-X-ENDLIST\n",

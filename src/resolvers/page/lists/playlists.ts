@@ -1,3 +1,5 @@
+import { isUtf8 } from "node:buffer";
+import { decodeManifest } from "../../../manifests/text.ts";
 import { mediaTypeOf } from "../../../parsers/media-type.ts";
 import { parseDuration } from "../../../parsers/quantities.ts";
 import { parseLine } from "../../../parsers/text.ts";
@@ -14,6 +16,19 @@ export function isHls(body: readonly Uint8Array[]): boolean {
   const tag = "#EXT-X-";
   // Without the last zero, the text in UTF-16 is the same in either byte order.
   return bytes.indexOf(tag) >= 0 || bytes.indexOf(Buffer.from(tag, "utf16le").subarray(0, -1)) >= 0;
+}
+
+/** Returns the text of an M3U or PLS, as that of a manifest; a line that is no UTF-8 is Windows-1252, as old players write both. */
+export function decodeList(body: Uint8Array): string {
+  const isUtf16 = body.includes(0);
+  if (isUtf16 || isUtf8(body)) return decodeManifest(body);
+  const windows = new TextDecoder("windows-1252");
+  const decodeLine = (line: string): string => {
+    if (!/[\x80-\xff]/.test(line)) return line;
+    const bytes = Buffer.from(line, "latin1");
+    return isUtf8(bytes) ? bytes.toString() : windows.decode(bytes);
+  };
+  return Buffer.from(body).toString("latin1").split("\n").map(decodeLine).join("\n");
 }
 
 /**

@@ -9,7 +9,7 @@ import { isOfTrailer } from "../choice/similarity.ts";
 import { createDraft } from "../draft.ts";
 import { findPlayerFrames } from "../frames.ts";
 import { readFeed } from "../lists/feed.ts";
-import { readM3u, readPls } from "../lists/playlists.ts";
+import { decodeList, readM3u, readPls } from "../lists/playlists.ts";
 import { PageText } from "../markup/charset.ts";
 import type { Markup } from "../markup/markup.ts";
 import { readMarkup } from "../markup/read-markup.ts";
@@ -34,8 +34,8 @@ const readers: { [K in ReadKind]: (job: ReadJobs[K], body: Uint8Array) => ReadRe
   dash: ({ url }, body) => withBestFormats(openMpd(new TextDecoder().decode(body), url).listing),
   chapters: (_, body) => readChapters(body),
   feed: ({ url, start }, body) => readFeed(decodeManifest(body), url, start),
-  m3u: ({ url, start }, body) => readM3u(decodeManifest(body), url, start),
-  pls: ({ url, start }, body) => readPls(decodeManifest(body), url, start),
+  m3u: ({ url, start }, body) => readM3u(decodeList(body), url, start),
+  pls: ({ url, start }, body) => readPls(decodeList(body), url, start),
 };
 
 /** Leaves out the formats that no record would have: each may repeat a long URL. */
