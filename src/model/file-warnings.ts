@@ -14,7 +14,7 @@ export const fileWarnings = {
   end_padding:
     "the audio has padding of its encoder at its end, which the source leaves out; in the file, an MP4, an edit list does that, which some players ignore, or nothing does, if the audio was in Ogg: they play up to 0.1 s more",
   tracks_left:
-    "the stream that was downloaded contains further audio tracks, which `audio_languages` did not ask for, or further video tracks, of which a file has the first, or encrypted tracks beside others; or a file as published plays another audio track first",
+    "the stream that was downloaded contains further audio tracks, which `audio_languages` did not ask for, or further video tracks, of which a file has the first, or transparency of video, which an MP4 cannot have, or encrypted tracks beside others; or a file as published plays another audio track first",
   audio_missing:
     "neither the page nor the media have audio in a language that was asked for; if none of the languages is there, the file has the original",
   not_embedded:

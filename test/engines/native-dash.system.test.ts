@@ -371,6 +371,18 @@ it.skipIf(!hasFfmpeg)("warns of video of Ogg that cannot be merged, not of Ogg w
   expect((await warningsOf("song.ogg", tone!)).map(({ code }) => code)).not.toContain("track_missing");
 });
 
+it.skipIf(!hasFfmpeg)("warns of the transparency of WebM that becomes an MP4, and keeps it in WebM", async () => {
+  const path = folder.path("alpha.webm");
+  ffmpeg(`-f lavfi -i color=red@0.5:d=1,format=yuva420p -c:v libvpx-vp9 -auto-alt-ref 0 ${path}`);
+  const warningsOf = async (isMp4Wanted: boolean) => {
+    const target = folder.path("alpha.merged");
+    return (await mergeFiles({ files: filesOf(path), target, ...options, isMp4Wanted })).warnings;
+  };
+  const message = "the transparency of the video is left out: an MP4 cannot have it";
+  expect(await warningsOf(true)).toEqual([{ code: "tracks_left", message }]);
+  expect(await warningsOf(false)).toEqual([]);
+});
+
 describe.skipIf(!hasFfmpeg)("WebM tracks that start at different times", () => {
   const late = (name: string, startS: number): string => {
     const source = folder.path(`source-${name}`);

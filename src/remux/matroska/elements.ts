@@ -46,6 +46,7 @@ export const ids = {
   compressionAlgorithm: 0x4254,
   compressionSettings: 0x4255,
   video: 0xe0,
+  alphaMode: 0x53c0,
   pixelWidth: 0xb0,
   pixelHeight: 0xba,
   displayWidth: 0x54b0,

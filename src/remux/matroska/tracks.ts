@@ -35,6 +35,8 @@ export interface MatroskaTrack {
   audio_role: AudioRole | null;
   /** Its frames are compressed or encrypted. */
   isEncoded: boolean;
+  /** Its blocks have pictures of transparency beside them (AlphaMode, §5.1.4.1.28.4). */
+  hasAlpha: boolean;
   /** What says that it is not usable (FlagEnabled, §5.1.4.1.4); `null`: nothing does. */
   disabled: Element | null;
 }
@@ -112,6 +114,7 @@ function readTrack(source: NumberSource, entry: Element): MatroskaTrack {
     name: text(ids.name),
     audio_role: [...roleFlags].find(([, flag]) => unsigned(flag) === 1)?.[0] ?? null,
     isEncoded: children.has(ids.encodings),
+    hasAlpha: findUnsigned(source, entry, ids.video, ids.alphaMode) === 1,
     disabled: enabled !== undefined && enabled.end > enabled.body && unsignedIn(source, enabled) === 0 ? enabled : null,
   };
 }

@@ -12,6 +12,7 @@ import {
 } from "../inspect/local-input.ts";
 import { countPackets, lostPackets } from "./count-packets.ts";
 import { leftTracks } from "./file-warnings.ts";
+import type { ChosenTracks } from "../../../remux/matroska/blocks.ts";
 import { type TrackKind, trackKinds } from "../../../remux/samples.ts";
 import type { TrackDetails } from "../../../remux/track-details.ts";
 import { usualGapS } from "../sources/fetch-stats.ts";
@@ -96,6 +97,13 @@ export async function checkUnread(
     const why = lost.isEncoded ? "its frames are compressed" : `its codec is ${printable(lost.codecId)}`;
     return [{ code: "track_missing", message: `the ${kind} of the source cannot be read: ${why}` }];
   });
+}
+
+/** Describes transparency of video, which an MP4 cannot have. */
+export function checkAlpha(sources: readonly ChosenTracks[]): FileWarning[] {
+  const message = "the transparency of the video is left out: an MP4 cannot have it";
+  const hasAlpha = sources.some(({ tracks }) => tracks.some((track) => track.hasAlpha));
+  return hasAlpha ? [{ code: "tracks_left", message }] : [];
 }
 
 /** Describes padding that not all players leave out: few players read where the edits of an MP4 end. */

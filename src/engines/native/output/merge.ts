@@ -16,7 +16,7 @@ import { sniffFile } from "../../../remux/sniff.ts";
 import { iso639ToBcp47 } from "../../../remux/language.ts";
 import { type AudioLabel, roleNameOf, type TrackDetails } from "../../../remux/track-details.ts";
 import type { CopyTarget } from "../../../remux/matroska/copy.ts";
-import { checkLeft, checkMerged, checkPadding, checkUnread } from "./check-merged.ts";
+import { checkAlpha, checkLeft, checkMerged, checkPadding, checkUnread } from "./check-merged.ts";
 import { copyElements, copyWritten, detailsOf, matroskaSources, openPlain } from "./copy-matroska.ts";
 import type { RemuxOptions } from "./remux.ts";
 import { positionFrom } from "../texts/place-cues.ts";
@@ -79,6 +79,7 @@ export async function mergeFiles(options: MergeOptions) {
       await checkMerged(files, chosen, options.target),
       await checkLeft(files, chosen),
       checkPadding(details),
+      isCopied || isMatroska ? [] : checkAlpha(sources),
     ];
     const warnings = [...unread, ...checks.flat()];
     const tracks = chosen.map(({ type }) => ({ kind: type as TrackKind }));
