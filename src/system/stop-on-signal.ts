@@ -1,4 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
+import closeWithGrace from "close-with-grace";
 import type { Logger } from "pino";
 
 interface StopOptions {
@@ -8,6 +9,9 @@ interface StopOptions {
   /** How long `stop` may take, milliseconds. */
   delayMs: number;
 }
+
+/** A process that gets one of these is broken: no code of ours must run in it any more. */
+const faults = ["SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGSEGV"] as const;
 
 const stopSignals = ["SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR2"] as const;
 
@@ -25,52 +29,45 @@ const sameSignalMs = 500;
 export function stopOnSignal(options: StopOptions, stop: (err?: Error) => Promise<void>): void {
   const { logger, logClosed, delayMs } = options;
   let sinceMs: number | undefined;
-  const end = async (err?: Error): Promise<void> => {
-    sinceMs = performance.now();
-    setTimeout(() => {
-      logger.fatal({ delayMs }, "ending at once: the service did not stop in time");
-      kill();
-    }, delayMs);
-    let code = err === undefined ? 0 : 1;
-    await stop(err).catch((error: unknown) => {
-      logger.error({ err: error }, "the service did not stop as it should");
-      code = 1;
-    });
-    while (isInSystemCall()) await wait(50);
-    endAtOnce(code);
+  let cause: string | undefined;
+  const closing = closeWithGrace(
+    {
+      logger,
+      delay: delayMs,
+      skip: [...faults, ...stopSignals],
+      onTimeout() {
+        logger.fatal({ delayMs }, "ending at once: the service did not stop in time");
+        kill();
+      },
+    },
+    async ({ err }) => {
+      sinceMs = performance.now();
+      if (err) logger.fatal({ err }, "stopping after an unhandled error");
+      else logger.info({ signal: cause }, "stopping; requests in flight may finish");
+      await stop(err);
+      while (isInSystemCall()) await wait(50);
+      endOnSignals();
+    },
+  );
+  const stopFor = (name: string): void => {
+    cause = name;
+    closing.close();
   };
   const onSignal = (signal: string): void => {
-    if (sinceMs === undefined) {
-      logger.info({ signal }, "stopping; requests in flight may finish");
-      void end();
-    } else if (signal !== "SIGHUP" && performance.now() - sinceMs >= sameSignalMs) {
+    if (sinceMs === undefined) stopFor(signal);
+    else if (signal !== "SIGHUP" && performance.now() - sinceMs >= sameSignalMs) {
       logger.error({ signal }, "ending at once: a second signal");
-      endAtOnce(1);
+      if (isInSystemCall()) kill();
+      endOnSignals();
+      process.exit(1);
     }
   };
   const onLogClosed = (): void => {
-    if (sinceMs === undefined) void end();
+    if (sinceMs === undefined) stopFor("log closed");
   };
   for (const signal of stopSignals) process.on(signal, onSignal);
-  // A rejection that nobody handles comes here, too.
-  process.on("uncaughtException", (err) => {
-    if (sinceMs === undefined) {
-      logger.fatal({ err }, "stopping after an unhandled error");
-      void end(err);
-    } else {
-      logger.fatal({ err }, "ending at once: a second unhandled error");
-      endAtOnce(1);
-    }
-  });
   logClosed.addEventListener("abort", onLogClosed);
   if (logClosed.aborted) onLogClosed();
-}
-
-function endAtOnce(code: number): void {
-  if (isInSystemCall()) kill();
-  // From now on signals end the process, as its exit may wait for a thread that Node does not know of.
-  for (const signal of stopSignals) process.removeAllListeners(signal);
-  process.exit(code);
 }
 
 /**
@@ -84,4 +81,9 @@ function isInSystemCall(): boolean {
 /** Ends the process without waiting for its threads. */
 function kill(): void {
   process.kill(process.pid, "SIGKILL");
+}
+
+/** From now on signals end the process, as its exit may wait for a thread that Node does not know of. */
+function endOnSignals(): void {
+  for (const signal of stopSignals) process.removeAllListeners(signal);
 }

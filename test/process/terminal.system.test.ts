@@ -247,18 +247,6 @@ describe("an error that nobody handles", () => {
     });
     await expectCleanStart(settings);
   });
-
-  it("ends the service at once if it is the second one", async () => {
-    const settings = await openSettings();
-    const hang = "AsyncDisposableStack.prototype.disposeAsync = () => new Promise(() => {});";
-    const fail = 'setImmediate(() => { throw new Error("second"); }); throw new Error("first");';
-    const service = await start(settings, preloaded(`${hang} process.on("SIGWINCH", () => { ${fail} })`));
-    const log = collectLog(service);
-    expect(await service.end("SIGWINCH")).toEqual({ code: 1, signal: null });
-    expect(log.map(({ err }) => err)).toMatchObject([{ message: "first" }, { message: "second" }]);
-    expect(log.at(-1)).toMatchObject({ level: 60, msg: "ending at once: a second unhandled error" });
-    await expectCleanStart(settings);
-  });
 });
 
 function preloaded(module: string): string[] {
