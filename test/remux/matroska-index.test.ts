@@ -2,7 +2,7 @@ import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
 import { noAdditions } from "../../src/remux/additions.ts";
-import { type ChosenTracks, selectAll } from "../../src/remux/matroska/blocks.ts";
+import { type ChosenTracks, growingBlocks, selectAll } from "../../src/remux/matroska/blocks.ts";
 import { readCues } from "../../src/remux/matroska/clusters.ts";
 import { copyMatroska } from "../../src/remux/matroska/copy.ts";
 import {
@@ -33,6 +33,7 @@ interface GivenBlock {
   track: number;
   ticks: number;
   isKey?: boolean;
+  bytes?: number;
 }
 
 /** Returns a file with tracks of these types and these blocks. */
@@ -44,9 +45,9 @@ function fileOf(types: readonly number[], blocks: readonly GivenBlock[]): Chosen
   const fd = create();
   const options = { docType: "matroska", timestampScale: 1e6, entries, mainTrack: 1, title: null } as const;
   const writer = new MatroskaWriter({ fd, ...options, others: () => [] });
-  for (const { track, ticks, isKey = true } of blocks) {
+  for (const { track, ticks, isKey = true, bytes = 5 } of blocks) {
     const flags = isKey ? 0x80 : 0;
-    writer.add({ track, ticks, endTicks: ticks, isKey, flags, payload: Buffer.from("frame"), others: null });
+    writer.add({ track, ticks, endTicks: ticks, isKey, flags, payload: Buffer.alloc(bytes), others: null });
   }
   writer.finish();
   return selectAll(fd)!;
@@ -82,6 +83,14 @@ it("a copy lists a key frame soon after a long cluster was continued in another 
 it("a copy of audio alone lists a block of it each second", () => {
   const sounds = Array.from({ length: 30 }, (_, index) => ({ track: 1, ticks: index * 100 }));
   expect(listedIn(copyOf(fileOf([audio], sounds)))).toEqual([0, 1000, 2000].map((ticks) => [ticks, 1]));
+});
+
+it("the blocks of a file that grows are looked for in bounded parts", () => {
+  const mebibytes = Array.from({ length: 40 }, (_, second) => ({ track: 1, ticks: second * 1000, bytes: 1 << 20 }));
+  const blocks = growingBlocks({ ...fileOf([video], mebibytes), isComplete: () => false });
+  const found = Array.from({ length: 40 + 4 }, () => blocks.next().value);
+  const pauses = found.flatMap((each, at) => (each !== undefined && "file" in each ? [at] : []));
+  expect(pauses).toEqual([8, 17, 26, 35]);
 });
 
 it("a file whose blocks go back far before its first ones is refused as damaged", () => {

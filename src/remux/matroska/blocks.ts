@@ -165,9 +165,13 @@ export function* growingBlocks(file: ChosenTracks): Generator<Block | MissingByt
   }
 }
 
-/** Returns where the elements end that are there from `at` on, and how many bytes the next one needs. A cluster is as its elements are. */
-function wholeElements(source: NumberSource, at: number, limit: number): { end: number; bytes: number } {
+/**
+ * Returns where elements end that are there from `start` on, up to a bounded number of bytes, and how many bytes of the file the next one needs. A
+ * cluster is as its elements are.
+ */
+function wholeElements(source: NumberSource, start: number, limit: number): { end: number; bytes: number } {
   const available = Math.min(limit, source.size);
+  let at = start;
   for (;;) {
     const element = readElement(source, at, available);
     if (element === undefined || (element.id !== ids.cluster && element.end > available)) {
@@ -176,9 +180,12 @@ function wholeElements(source: NumberSource, at: number, limit: number): { end: 
       return { end: at, bytes: source.size < limit ? next : Infinity };
     }
     at = element.id === ids.cluster ? element.body : element.end;
+    if (at - start >= maxLookBytes) return { end: at, bytes: at };
   }
 }
 
+/** How far the ends of elements are looked for in one go. */
+const maxLookBytes = 8 << 20;
 /** Of an element: the longest id and size. */
 const headBytes = 12;
 
