@@ -53,6 +53,17 @@ it("requests an MPD once for its video and its audio", async () => {
   });
 });
 
+it("reads a variant with no tags but those of M3U, which alone is a list of media", async () => {
+  const bare = hls("#EXTM3U\n#EXTINF:6,\n1.ts\n");
+  const main = hls("#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nbare.m3u8\n");
+  const resources: Resources = new Map([
+    ["main.m3u8", main],
+    ["bare.m3u8", bare],
+  ]);
+  expect(await plan(resources, "main.m3u8")).toMatchObject({ paths: ["1.ts"] });
+  await expect(plan(resources, "bare.m3u8")).rejects.toThrow(/it is a list of media \(M3U\)/);
+});
+
 const high = `<Representation id="high" bandwidth="9000" codecs="avc1.64001f" height="1080"><SegmentTemplate media="high-$Number$.m4s"/></Representation>`;
 /** What a page lists of an MPD, each of whose Representations has another id the next time. */
 const listed = { format_id: "dash-7", tbr: 1, vcodec: "avc1.64000c", acodec: "none" };

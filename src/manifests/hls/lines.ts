@@ -3,11 +3,13 @@ import { checkLength, invalidManifestError } from "../manifest.ts";
 /**
  * @throws ServiceError `upstream_invalid` unless `text` begins as a playlist and has at most 4 Mi characters; and for an M3U, a list
  * of media, which may begin so too, but has none of the tags that a playlist of segments must have (RFC 8216 §4.3.3.1).
+ * @param isVariant A multivariant playlist lists it, so that it is no list of media.
  */
-export function checkPlaylist(text: string, url: URL): void {
+export function checkPlaylist(text: string, url: URL, isVariant = false): void {
   checkLength(text, url);
   const hasHeader = /^\s*#EXTM3U/i.test(text);
-  if (hasHeader ? /^[ \t]*#EXTINF:/im.test(text) && !/^[ \t]*#EXT-X-/im.test(text) : /^\s*https?:\/\//i.test(text)) {
+  const isBare = !isVariant && /^[ \t]*#EXTINF:/im.test(text) && !/^[ \t]*#EXT-X-/im.test(text);
+  if (hasHeader ? isBare : /^\s*https?:\/\//i.test(text)) {
     throw invalidManifestError(url, "it is a list of media (M3U) without any tag of HLS: take the URL of one of them");
   }
   if (!hasHeader) throw invalidManifestError(url, "an HLS playlist must begin with #EXTM3U (RFC 8216 §4.3.1.1)");

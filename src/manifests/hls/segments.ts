@@ -27,12 +27,13 @@ import {
  * discontinuity sequence number. Segments of one EXT-X-MAP share one `init`.
  *
  * @param imported Variables of its multivariant playlist; default none.
+ * @param isVariant A multivariant playlist lists it: then it may lack the tags that it must have.
  * @throws ServiceError `upstream_invalid` for any other text, a multivariant playlist, a delta update, an undefined
  * variable, an ended list without segments, more than 4 Mi characters or 200,000 segments; `drm_protected` for keys
  * from a licence server and methods other than AES-128, AES-256, AES-256-CTR and SAMPLE-AES; `address_blocked` for a URL that is not http(s).
  */
-export function readHlsSegments(text: string, url: URL, imported?: Variables): SegmentList {
-  checkPlaylist(text, url);
+export function readHlsSegments(text: string, url: URL, imported?: Variables, isVariant = false): SegmentList {
+  checkPlaylist(text, url, isVariant);
   if (isMultivariant(text)) throw invalidManifestError(url, "it must be a media playlist, but is a multivariant one");
   const playlist = new MediaPlaylist(url, imported);
   for (const line of readLines(text)) playlist.read(line);

@@ -100,7 +100,8 @@ export class ManifestReader {
       const text = this.#playlists.complete(url, sent);
       const formats = isUnread && isMultivariant(text) ? readHls(text, finalUrl).formats : null;
       const variables = importsVariables(text) ? await this.#variablesFor(format, headers) : undefined;
-      return { formats, segments: () => readHlsSegments(text, finalUrl, variables) };
+      const isVariant = format.manifest_url !== null && !isUnread;
+      return { formats, segments: () => readHlsSegments(text, finalUrl, variables, isVariant) };
     }
     const { listing, segments, isLive, clocks, askedMs } = await this.#openMpd(url, headers, { isReload });
     const isListed = findFormat(listing.formats, format.format_id) !== undefined;
