@@ -57,13 +57,13 @@ export async function copyGrowing(
   const files = [...growing.keys()];
   const tracks = files.flatMap((file) => file.tracks);
   if (tracks.length === 0 || !isCopiable(files)) return null;
-  const copy = new GrowingCopy(target, journal, files);
+  const copy = new GrowingCopy(target, journal, files, opened);
   try {
     const labels = labelsOf(tracks.filter(({ kind }) => kind === "audio").length);
     const isCopied = await copy.run({ labels, roomBytes }, signal, (file, bytes) => growing.get(file)!.grow(bytes));
     if (isCopied) return copy;
   } catch (error) {
-    copy[Symbol.dispose]();
+    using _ = copy;
     throw diskError(`write ${target}`, error);
   }
   copy.discard();
@@ -76,14 +76,18 @@ export class GrowingCopy implements Disposable {
   readonly #journal: StreamJournal;
   readonly #files: readonly ChosenTracks[];
   readonly #fd: number;
-  #isOpen = true;
+  readonly #opened: DisposableStack;
   #writer: MatroskaWriter | undefined;
 
-  constructor(target: string, journal: StreamJournal, files: readonly ChosenTracks[]) {
+  /** Takes over what is in `opened`, which has the files. */
+  constructor(target: string, journal: StreamJournal, files: readonly ChosenTracks[], opened: DisposableStack) {
+    const fd = openSync(target, "w");
+    opened.defer(() => closeSync(fd));
     this.#target = target;
     this.#journal = journal;
     this.#files = files;
-    this.#fd = openSync(target, "w");
+    this.#fd = fd;
+    this.#opened = opened.move();
   }
 
   /** Copies the media; `grow` gets more of a file. Resolves with false if a file is damaged. @throws what `grow` does; the file system's own errors */
@@ -133,14 +137,13 @@ export class GrowingCopy implements Disposable {
 
   /** Removes the file, of which no more can be sent. */
   discard(): void {
-    this[Symbol.dispose]();
+    using _ = this.#opened;
     this.#journal.break();
     rmSync(this.#target, { force: true });
   }
 
   [Symbol.dispose](): void {
-    if (this.#isOpen) closeSync(this.#fd);
-    this.#isOpen = false;
+    this.#opened.dispose();
   }
 }
 
