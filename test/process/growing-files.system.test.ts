@@ -101,6 +101,25 @@ async function expectAll(reader: StreamReader, id: string, attempts: number): Pr
   return file;
 }
 
+/** Makes the site cut the first response with each file after half of it, once that is called, and refuse the rest three times: a run gives up at the fourth failure in a row. */
+function cutHalves(resources: Map<string, Resource>): () => void {
+  const { promise: isCut, resolve: cut } = Promise.withResolvers<void>();
+  for (const [path, half] of halvesOf(resources)) {
+    const { type, body } = resources.get(path)!;
+    let refused = 0;
+    site.answer(path, async (response, serve, { headers }): Promise<unknown> => {
+      // The page, and its first bytes.
+      if (!isDownload(headers) || (headers.range !== undefined && headers["if-range"] === undefined)) return serve();
+      if (headers["if-range"] !== undefined) return ++refused > 3 ? serve() : response.writeHead(503).end();
+      response.writeHead(200, { "content-type": type, "content-length": body.length, etag: '"film"' });
+      response.write(body.subarray(0, half));
+      await isCut;
+      return response.destroy();
+    });
+  }
+  return cut;
+}
+
 /** Expects the same audio of a medium whose length is stated as of one whose is not, which is read once it is complete. */
 async function expectSame(path: string, { type, body }: Resource): Promise<void> {
   site = await startSite(new Map([[path, resource(type, body)]]));
@@ -160,20 +179,9 @@ describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of MP4 files that be
   });
 
   it("holds the connection of a reader over a retry, and goes on at the same sample", async () => {
-    const { type, body } = film("film.mp4", front);
-    site = await startSite(new Map([["film.mp4", { type, body }]]));
-    const half = body.length >> 1;
-    let asked = 0;
-    // A run gives up at the fourth failure in a row.
-    site.answer("film.mp4", (response, serve, { headers }): unknown => {
-      if (!isDownload(headers)) return serve();
-      asked += 1;
-      if (asked > 1) return asked > 4 ? serve() : response.writeHead(503).end();
-      response.writeHead(200, { "content-type": type, "content-length": body.length, etag: '"film"' });
-      response.write(body.subarray(0, half));
-      return hasMedia.then(() => response.destroy());
-    });
-    const { promise: hasMedia, resolve: cut } = Promise.withResolvers<void>();
+    const resources = new Map([["film.mp4", film("film.mp4", front)]]);
+    site = await startSite(resources);
+    const cut = cutHalves(resources);
     const { id } = await client.post(site.url("film.mp4"), { audio_only: true });
     const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
     await reader.untilMedia();
@@ -389,20 +397,7 @@ describe.skipIf(missing("libvpx-vp9", "libopus"))(
     it("holds the connection of a reader over a retry, and goes on at the same sample", async () => {
       const resources = webmFiles();
       site = await startSite(resources);
-      const { promise: hasMedia, resolve: cut } = Promise.withResolvers<void>();
-      for (const path of ["video.webm", "audio.webm"]) {
-        const { type, body } = resources.get(path)!;
-        let asked = 0;
-        // A run gives up at the fourth failure in a row.
-        site.answer(path, async (response, serve): Promise<unknown> => {
-          asked += 1;
-          if (asked > 1) return asked > 4 ? serve() : response.writeHead(503).end();
-          response.writeHead(200, { "content-type": type, "content-length": body.length, etag: '"film"' });
-          response.write(body.subarray(0, body.length >> 1));
-          await hasMedia;
-          return response.destroy();
-        });
-      }
+      const cut = cutHalves(resources);
       const { id } = await client.post(site.url("film.mpd"));
       const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
       await reader.untilMedia();
