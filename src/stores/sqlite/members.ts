@@ -36,8 +36,8 @@ export function createMembers(tables: Tables, { collect, followAll }: Followers,
     writeGrowth(tables, row, growDocument(row, before, step, now()), step.growth);
 
   return {
-    /** Also adds fewer if the records of the members are long: a further call adds more. */
-    grow(id: string, growing: Growing): { result: Grown; events: TaskEvent[] } {
+    /** `isCut`: the records of members that were found are long, so a further call adds more. */
+    grow(id: string, growing: Growing): { result: Grown & { isCut: boolean }; events: TaskEvent[] } {
       const row = tables.require(id);
       const before = parseHeld(row, growing.lease);
       const { isReusing, warnings } = growing;
@@ -45,10 +45,11 @@ export function createMembers(tables: Tables, { collect, followAll }: Followers,
       const changes = new ChangesByCollection();
       const events: TaskEvent[] = [];
       let free = tables.tasks.freeInQueue(row.owner);
-      let [added, bytes] = [0, 0];
+      let [added, bytes, isCut] = [0, 0, false];
       for (const { index, task } of members) {
         const found = isReusing ? tables.findReusable(task, maxPlaces) : undefined;
-        if (bytes >= stepBytes || (found === undefined && free <= 0)) break;
+        isCut = bytes >= stepBytes;
+        if (isCut || (found === undefined && free <= 0)) break;
         const document = JSON.stringify(task);
         const seq = found?.seq ?? tables.insert(task, document);
         if (found === undefined) events.push(changeEvent(task, document));
@@ -60,7 +61,7 @@ export function createMembers(tables: Tables, { collect, followAll }: Followers,
       }
       const growth = growthAfter(before, { ...growing, members }, added);
       const { task, event } = growRow(row, before, { changes: changes.take(row.seq), growth, warnings });
-      return { result: { task, isWhole: added === members.length }, events: [...events, event] };
+      return { result: { task, isWhole: added === members.length, isCut }, events: [...events, event] };
     },
 
     retry(id: string, lease: string): { result: Grown; events: TaskEvent[] } {

@@ -48,11 +48,9 @@ export function createTaskWrites(tables: Tables, { read, write, change, ...given
     reuse: async (task, idempotency) => create(task, idempotency, true),
     async grow(id, growing) {
       const copy = structuredClone(growing);
-      for (let last: number | undefined; ;) {
-        const grown = await change(() => members.grow(id, copy));
-        const made = grown.task.growth?.slice?.made;
-        if (grown.isWhole || made === last) return grown;
-        last = made;
+      for (;;) {
+        const { isCut, ...grown } = await change(() => members.grow(id, copy));
+        if (!isCut) return grown;
       }
     },
     retryMembers: (id, lease) => change(() => tables.tasks.inBulk(() => members.retry(id, lease))),

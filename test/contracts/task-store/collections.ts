@@ -176,6 +176,7 @@ export function describeCollections(open: OpenStore): void {
       const harness = await openStoreHarness(open, maxQueued);
       if (limits !== undefined) await addKey(harness, "anna", limits);
       const { store } = harness;
+      const events = collectEvents(store);
       const { task, lease } = await begin(harness, { owner: "anna" });
       const room = limits?.max_queued ?? maxQueued;
       const members = membersFor(times(6, entryUrl), { owner: "anna" });
@@ -186,6 +187,8 @@ export function describeCollections(open: OpenStore): void {
       expect(nothing).toMatchObject({ isWhole: false, task: { growth: { slice: { offset: 0, made: room } } } });
       const { tasks } = await store.list({ limit: 9, parent: task.id });
       for (const { id } of tasks) await store.update(id, { state: "canceled" });
+      const published = (await events.take(room + 6)).map(({ taskId }) => taskId);
+      expect(published.slice(room + 3)).toEqual([task.id, task.id, tasks[0]?.id]);
       const rest = await store.grow(task.id, { ...growing, members: members.slice(room, 2 * room) });
       expect(rest).toMatchObject({ isWhole: true, task: { growth: growing.growth } });
       expect((await membersOf(harness, task.id)).map(({ url }) => url)).toEqual(times(6, entryUrl));
