@@ -1,4 +1,5 @@
 import { addAbortListener } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
 import { ServiceError } from "../model/errors.ts";
 
 /** The end of a request's time: the caller's abort or the total timeout, whichever comes first. To dispose of it ends it. */
@@ -36,4 +37,9 @@ export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal):
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   using _ = addAbortListener(signal, () => reject(signal.reason));
   return await Promise.race([promise, aborted]);
+}
+
+/** Resolves after so many milliseconds, or at once when `signal` is aborted. */
+export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  await delay(ms, undefined, { signal }).catch(() => {});
 }

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { sleep } from "../async/deadline.ts";
 import { ServiceError } from "../model/errors.ts";
 
 /** A host (`URL.host`) that is left alone, and for how long from now. */
@@ -82,7 +82,8 @@ export class HostPauses {
     try {
       for (let leftS = this.leftS(host); leftS > 0; leftS = this.leftS(host)) {
         if (leftS * 1_000 > maxWaitMs) throw pausedError(what, leftS);
-        await sleep(leftS * 1_000, undefined, { signal }).catch(() => signal.throwIfAborted());
+        await sleep(leftS * 1_000, signal);
+        signal.throwIfAborted();
       }
     } finally {
       this.#count(-1);

@@ -1,5 +1,6 @@
-import { setImmediate, setTimeout as sleep } from "node:timers/promises";
+import { setImmediate } from "node:timers/promises";
 import type { BaseLogger } from "pino";
+import { sleep } from "../async/deadline.ts";
 import { logOutages } from "../async/outages.ts";
 import type { FileStore } from "../files/files.ts";
 import { isServiceError, logFieldsOf } from "../model/errors.ts";
@@ -59,7 +60,7 @@ export function createFileCleanup(deps: CleanupDeps) {
           return true;
         });
         for (const id of left) if (!signal.aborted) await cleanUp(id);
-        await sleep(retryMs, undefined, { signal }).catch(() => undefined);
+        await sleep(retryMs, signal);
       }
     },
   };

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { BaseLogger } from "pino";
+import { sleep } from "../async/deadline.ts";
 import { isServiceError } from "../model/errors.ts";
 import type { FileStore } from "../files/files.ts";
 import type { Clock } from "../stores/clock.ts";
@@ -44,7 +44,6 @@ interface RetentionOptions {
 export async function deleteExpired(options: RetentionOptions): Promise<void> {
   const { store, retentionS, signal, logger } = options;
   if (retentionS === 0) return;
-  const pause = (ms: number) => sleep(ms, undefined, { signal }).catch(() => undefined);
   const removeUnused = createFileRemover(options, "the file of a task past its retention could not be removed");
 
   async function deleteTask({ id, state, kind }: Task): Promise<void> {
@@ -62,7 +61,7 @@ export async function deleteExpired(options: RetentionOptions): Promise<void> {
     }
   }
 
-  const pass = createPass({ ...options, pause, deleteTask });
+  const pass = createPass({ ...options, deleteTask });
   const attempt = logOutages(logger, {
     failed: "tasks past their retention cannot be deleted",
     restored: "tasks past their retention can be deleted again",
@@ -71,17 +70,16 @@ export async function deleteExpired(options: RetentionOptions): Promise<void> {
     await attempt(async () => {
       for (const state of endStates) await pass(state);
     });
-    await pause(Math.min(retentionS * 100, longestPauseMs));
+    await sleep(Math.min(retentionS * 100, longestPauseMs), signal);
   }
 }
 
 interface PassOptions extends Pick<RetentionOptions, "store" | "retentionS" | "signal" | "clock"> {
-  pause(ms: number): Promise<unknown>;
   deleteTask(task: Task): Promise<void>;
 }
 
 /** Returns a function that deletes what has expired of the tasks in a state. */
-function createPass({ store, retentionS, signal, clock, pause, deleteTask }: PassOptions) {
+function createPass({ store, retentionS, signal, clock, deleteTask }: PassOptions) {
   /** Of the pass before, in the order of the list. */
   const pages = new Map<Task["state"], readonly ReadPage[]>();
 
@@ -99,7 +97,7 @@ function createPass({ store, retentionS, signal, clock, pause, deleteTask }: Pas
       const isDue = before === undefined || page === undefined || nowMs < page.readMs || nowMs > page.dueMs;
       read.push(isDue ? await readPage(state, before, nowMs) : page);
       before = read.at(-1)?.next;
-      if (before !== undefined && isDue) await pause(batchPauseMs);
+      if (before !== undefined && isDue) await sleep(batchPauseMs, signal);
     } while (before !== undefined && !signal.aborted);
     pages.set(state, read);
   }

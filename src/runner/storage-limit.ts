@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { BaseLogger } from "pino";
+import { sleep } from "../async/deadline.ts";
 import { isServiceError } from "../model/errors.ts";
 import type { FileStore } from "../files/files.ts";
 import { createKeyedMutex } from "../async/keyed-mutex.ts";
@@ -80,7 +80,7 @@ export function createStorageLimit(options: StorageLimitOptions) {
       if (maxBytes === Infinity) return;
       while (!signal.aborted) {
         await makeSpace(0, signal);
-        await sleep(pauseMs, undefined, { signal }).catch(() => undefined);
+        await sleep(pauseMs, signal);
       }
     },
   };

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { BaseLogger } from "pino";
+import { sleep } from "../async/deadline.ts";
 import { Shares } from "../async/shares.ts";
 import { createClaimLoop } from "../async/claim-loop.ts";
 import type { PostClient } from "../net/http/post-client.ts";
@@ -169,7 +169,7 @@ function createSender({ outbox, endpoints, attempt, stopping, onSlot, ...rest }:
     async drain(): Promise<void> {
       const idle = new AbortController();
       const all = Promise.all(inFlight).finally(() => idle.abort());
-      await sleep(drainMs, undefined, { signal: idle.signal }).catch(() => {});
+      await sleep(drainMs, idle.signal);
       cutting.abort(new Error("the service is shutting down"));
       await all;
     },

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { expect, test } from "vitest";
-import { paceReaders } from "../../src/http/streams/reader-pace.ts";
+import { paceReaders } from "../../src/http/streams/task-watch.ts";
 
 const response = () => new ServerResponse(new IncomingMessage(new Socket()));
 

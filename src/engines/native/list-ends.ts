@@ -1,7 +1,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
+import { sleep } from "../../async/deadline.ts";
 import { unlessMissing } from "../../files/disk-error.ts";
 import { noFollow } from "../../files/no-follow.ts";
 import type { Segment } from "../../manifests/segments.ts";
@@ -59,7 +59,8 @@ async function isUnchanged({ list, reload }: SegmentSource, readMs: number, sign
   const targetS = list.segments.reduce((longest, { durationS }) => Math.max(longest, durationS), list.refreshS);
   const waitMs = Math.max(0, readMs + 1500 * targetS - performance.now());
   if (waitMs > 1000 * maxGrowthS) return false;
-  await delay(waitMs, undefined, { signal }).catch(() => signal.throwIfAborted());
+  await sleep(waitMs, signal);
+  signal.throwIfAborted();
   try {
     const { segments } = await reload();
     return isDeepStrictEqual(segments.map(lengthOf), list.segments.map(lengthOf));

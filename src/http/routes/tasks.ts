@@ -2,6 +2,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { FastifyReply } from "fastify";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
+import { sleep } from "../../async/deadline.ts";
 import { createKeyedMutex } from "../../async/keyed-mutex.ts";
 import { inputError } from "../../model/errors.ts";
 import { nullable, oneOf } from "../../model/schema.ts";
@@ -24,7 +25,7 @@ import type { ListQuery } from "../../stores/store.ts";
 import { PreferHeaders, type TaskWaits } from "../responses/prefer-wait.ts";
 import { bodyErrors, problems } from "../responses/problem.ts";
 import { sendList } from "../responses/send-list.ts";
-import { createTurns, onClosed, untilClosed } from "../responses/turns.ts";
+import { createTurns, untilClosed } from "../responses/turns.ts";
 import { TaskRef } from "./task.ts";
 
 const TaskList = Type.Object(
@@ -158,12 +159,8 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
 const maxTurnMs = 1_000;
 const maxPauseMs = 500;
 
-async function untilSentAndPaused({ raw }: FastifyReply, startMs: number): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, maxTurnMs);
-  onClosed(raw, resolve);
-  await promise;
-  clearTimeout(timer);
+async function untilSentAndPaused(reply: FastifyReply, startMs: number): Promise<void> {
+  await sleep(maxTurnMs, untilClosed(reply));
   await wait(Math.min(performance.now() - startMs, maxPauseMs), undefined, { ref: false });
 }
 

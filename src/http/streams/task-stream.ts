@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { sleep } from "../../async/deadline.ts";
 import { fileName } from "../../files/file-name.ts";
 import type { FileStore } from "../../files/files.ts";
 import type { MediaStream } from "../../files/media-stream.ts";
@@ -19,8 +20,7 @@ import {
 import { onClosed } from "../responses/turns.ts";
 import { mediumOf } from "../routes/file.ts";
 import { refuseBlindRange, takesStream } from "./blind-range.ts";
-import { paceReaders } from "./reader-pace.ts";
-import { type End, isAbandoned, isKept, TaskWatch, untilChanged } from "./task-watch.ts";
+import { type End, isAbandoned, isKept, paceReaders, TaskWatch } from "./task-watch.ts";
 
 interface StreamDeps {
   store: TaskStore;
@@ -37,6 +37,8 @@ type StreamRequest = Pick<FastifyRequest, "caller" | "headers" | "log" | "method
 const pollMs = 100;
 /** Longest pause between two looks for a stream that has not begun: a thousand clients may wait for one slow page. */
 const longestPollMs = 300;
+/** The longest time that a timer takes. */
+const longestMs = 2 ** 31 - 1;
 const firstBytes = 8 * 1024;
 
 /**
@@ -107,7 +109,7 @@ function streamBody(
       return first.length;
     }
     // A little later, there is more than a few bytes.
-    if (hasSentAll && watch.end === undefined) await untilChanged(watch.changing, watch.pauseOf(pollMs));
+    if (hasSentAll && watch.end === undefined) await sleep(watch.pauseOf(pollMs), watch.changing);
     const count = await readNext(stream, watch, into);
     hasSentAll = count !== null && count < into.length;
     return count;
@@ -161,7 +163,7 @@ async function findStream(
     // Its title is known once it runs.
     const opened = files && watch.isRunning ? await openStream(task.id, files) : undefined;
     if (opened !== undefined) return withTask(opened, read);
-    await untilChanged(changing, files && watch.isRunning ? watch.pauseOf(pauseMs) : undefined);
+    await sleep(files && watch.isRunning ? watch.pauseOf(pauseMs) : longestMs, changing);
   }
   throw new ServiceError("unavailable", "the client has gone");
 }
@@ -203,7 +205,7 @@ async function readNext(stream: MediaStream, watch: TaskWatch, into: Buffer): Pr
     if (end === "succeeded" && found === "end") return null;
     if (end !== undefined || watch.isClosed) throw brokenError(end);
     if (isAbandoned(stream, watch)) throw new StreamBrokenError("the worker of the task is gone");
-    await untilChanged(changing, found === "end" ? markStreamMs : watch.pauseOf(pollMs));
+    await sleep(found === "end" ? markStreamMs : watch.pauseOf(pollMs), changing);
   }
 }
 

@@ -1,20 +1,13 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import type { ServerResponse } from "node:http";
 import type { MediaStream } from "../../files/media-stream.ts";
 import { markStreamMs } from "../../files/stream-journal.ts";
 import { isServiceError } from "../../model/errors.ts";
 import { type EndState, hasEnded, type State, type Task } from "../../model/task.ts";
 import type { TaskStore } from "../../stores/store.ts";
-import type { PauseOf } from "./reader-pace.ts";
+import { onClosed } from "../responses/turns.ts";
 
 /** How a task ends. */
 export type End = EndState | "deleted";
-
-const longestMs = 2 ** 31 - 1;
-
-/** Resolves once the signal is aborted, or after that time; default: never. */
-export async function untilChanged(changing: AbortSignal, maxMs = longestMs): Promise<void> {
-  await sleep(maxMs, undefined, { signal: changing }).catch(() => {});
-}
 
 /** Follows the state of a task by the events of its store. */
 export class TaskWatch {
@@ -101,4 +94,24 @@ export async function isKept({ end }: TaskWatch, read: () => Promise<Task>): Pro
   } catch (error) {
     return !isServiceError(error, "not_found");
   }
+}
+
+/** Looks of all readers of an owner's streams within a second: each takes a few calls of the file system, for which all requests share four threads. */
+const looksPerS = 1_000;
+
+/** Returns how long a pause between two looks for more is that should be so long, milliseconds: longer while many readers look. */
+export type PauseOf = (ms: number) => number;
+
+/** Returns a function that counts a reader of an owner's streams until its response is closed. Readers of other owners do not slow it. */
+export function paceReaders(): (owner: string, response: ServerResponse) => PauseOf {
+  const readers = new Map<string, Set<ServerResponse>>();
+  return (owner, response) => {
+    const own = readers.getOrInsertComputed(owner, () => new Set());
+    own.add(response);
+    onClosed(response, () => {
+      own.delete(response);
+      if (own.size === 0 && readers.get(owner) === own) readers.delete(owner);
+    });
+    return (ms) => Math.max(ms, (own.size * 1_000) / looksPerS);
+  };
 }

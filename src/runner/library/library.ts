@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { logOutages } from "../../async/outages.ts";
 import { Shares } from "../../async/shares.ts";
 import { withDiskError } from "../../files/disk-error.ts";
@@ -10,7 +9,7 @@ import { Filler, type FillerOptions } from "./filler.ts";
 import { openFolder } from "./folders.ts";
 import { createLibraryJobs, findPendingMembers, isPending, type LibraryJobs } from "./jobs.ts";
 import { readMemory } from "./library-root.ts";
-import { untilAborted } from "../../async/deadline.ts";
+import { sleep, untilAborted } from "../../async/deadline.ts";
 
 /** The folder in which the files of tasks are put under names for people. */
 export interface Library {
@@ -67,8 +66,7 @@ export async function openLibrary(options: LibraryOptions): Promise<Library> {
     while (!signal.aborted) {
       wakeUp = new AbortController();
       const isIdle = await attempt(() => filler.pass(wakeUp.signal));
-      const pause = AbortSignal.any([signal, wakeUp.signal]);
-      await sleep(isIdle === false ? busyMs : retryMs, undefined, { signal: pause }).catch(() => undefined);
+      await sleep(isIdle === false ? busyMs : retryMs, AbortSignal.any([signal, wakeUp.signal]));
     }
   }
 

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from "node:timers/promises";
+import { sleep } from "../../../async/deadline.ts";
 import { isPauseStatus, ServiceError } from "../../../model/errors.ts";
 import { isLookupFailure } from "../../../net/addresses/address-guard.ts";
 
@@ -48,8 +48,8 @@ export class RetryPolicy {
   /** Waits as after so many failures in a row. @throws `signal.reason` */
   async wait(failures: number, leastMs = 0): Promise<void> {
     const waitMs = Math.max(this.#backoffMs * 2 ** (failures - 1), leastMs);
-    const signal = this.#signal;
-    await delay(waitMs, undefined, { signal }).catch(() => signal.throwIfAborted());
+    await sleep(waitMs, this.#signal);
+    this.#signal.throwIfAborted();
     this.#startedAt = performance.now();
   }
 

@@ -1,6 +1,5 @@
 import { appendFile, readFile } from "node:fs/promises";
-import { setTimeout as delay } from "node:timers/promises";
-import { untilAborted } from "../../../async/deadline.ts";
+import { sleep, untilAborted } from "../../../async/deadline.ts";
 import { unlessMissing } from "../../../files/disk-error.ts";
 import { isServiceError, isUpstreamError, ServiceError } from "../../../model/errors.ts";
 import type { Segment, SegmentList, TimeSpan } from "../../../manifests/segments.ts";
@@ -136,7 +135,8 @@ async function reloadLater(
   { signal, finish }: LiveOptions,
 ): Promise<LiveList> {
   const waking = finish.aborted ? signal : AbortSignal.any([signal, finish]);
-  await delay(list.refreshS * 1000, undefined, { signal: waking }).catch(() => signal.throwIfAborted());
+  await sleep(list.refreshS * 1000, waking);
+  signal.throwIfAborted();
   try {
     return await reload();
   } catch (error) {
@@ -221,13 +221,13 @@ export async function fetchInTime<T>(
   { signal, finish }: Pick<LiveOptions, "signal" | "finish">,
 ): Promise<T> {
   const endMs = performance.now() + 1000 * lateS;
-  for (;;) {
+  for (; ; signal.throwIfAborted()) {
     const isLast = performance.now() >= endMs;
     try {
       return await fetch();
     } catch (error) {
       if (!isGone(error) || isLast || finish.aborted) throw error;
-      await delay(lateRetryMs, undefined, { signal }).catch(() => signal.throwIfAborted());
+      await sleep(lateRetryMs, signal);
     }
   }
 }

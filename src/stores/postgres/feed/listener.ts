@@ -1,7 +1,7 @@
 import { Socket } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
 import { Client, type ClientConfig } from "pg";
 import type { BaseLogger } from "pino";
+import { sleep } from "../../../async/deadline.ts";
 import { logFieldsOf } from "../../../model/errors.ts";
 import { numbers } from "../database.ts";
 import { toStoreError } from "../database-errors.ts";
@@ -51,7 +51,7 @@ export function startListener(options: ListenerOptions) {
         if (failures === 0)
           logger?.error(logFieldsOf(toStoreError(err)), "task event listener disconnected; reconnecting");
         const waitMs = Math.min(firstWaitMs * 2 ** failures, longestWaitMs);
-        await sleep(waitMs, undefined, { signal: life.signal }).catch(() => {});
+        await sleep(waitMs, life.signal);
         failures += 1;
       }
     }
