@@ -27,6 +27,15 @@ for _ in range(2):
         time.sleep(600)
 `;
 
+/** So does this, which wants the service to open no more files. */
+const limiting = `
+try:
+    import resource
+    resource.prlimit(VICTIM, resource.RLIMIT_NOFILE, (1, 1))
+except OSError:
+    pass
+`;
+
 /** By hand: what the rest of the sandbox stops without this part of the kernel; the tests then say which ways are out. */
 const withoutPart = process.env["WITHOUT"] as KernelPart | undefined;
 
@@ -66,7 +75,7 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(
       const source = readFileSync(new URL("ways-out.py", import.meta.url), "utf8");
       variant = createVariant({
         ...(withoutPart && { interpreter: writeInterpreter(withoutPart) }),
-        extractors: { ways_out: lines.join("") + source },
+        extractors: { ways_out: lines.join("") + limiting + source },
       });
       harness = await openHarness({ path: variant.path, timeoutMs: 60_000 });
     });
@@ -120,6 +129,13 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(
       for (const pid of pids) {
         expect(readEnvironment(pid).filter((variable) => !variable.startsWith("PATH="))).toEqual([]);
       }
+    });
+
+    it("leaves the limits of other processes as they are while it is loaded", async () => {
+      await tryWays(0, 0);
+      const openFiles = (pid: number | string) =>
+        /^Max open files .*$/m.exec(readFileSync(`/proc/${pid}/limits`, "utf8"))?.[0];
+      expect(openFiles(victim.pid!)).toBe(openFiles("self"));
     });
 
     it("yields processor time to the service", () => {

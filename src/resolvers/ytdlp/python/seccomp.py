@@ -78,6 +78,7 @@ _CONDITIONS = {
 _SERVER_CONDITIONS = {
     'clone': [[(0, _CLONE_THREAD | _CLONE_NEW, value)] for value in (0, _CLONE_THREAD)],
     'ioctl': [[(1, _ALL, request)] for request in (*_IOCTL_REQUESTS, *asked_calls.REQUESTS)],
+    'prlimit64': [[(0, _ALL, 0)]],  # Of itself: with other limits, the service would open no files, or be ended.
 }
 
 
