@@ -48,6 +48,7 @@ export async function openDiskHarness(dataDir: string, medium: TestedMedium): Pr
   // Only the first download creates the folders.
   const first = await ended();
   const expectedHash = first.file?.sha256;
+  if (expectedHash === undefined) throw new Error(`the first download failed: ${JSON.stringify(first.error)}`);
   await client.request("DELETE", first.id);
   await service.disarm();
   const second = await ended();

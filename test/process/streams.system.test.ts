@@ -171,16 +171,6 @@ describe("GET /tasks/{id}/stream", () => {
     expect(body.equals(await reader.all())).toBe(true);
   });
 
-  it("waits for the end of a file whose index is there, and then sends the file", async () => {
-    const fixture = fixtures.get("an MP4 with its index at the end")!;
-    site = await startSite(new Map(fixture.resources));
-    const { id } = await client.post(site.url(fixture.entry));
-    const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
-    expect(reader.response.headers.get("accept-ranges")).toBe("bytes");
-    expect(fixture.resources.get(fixture.entry)!.body.equals(await reader.all())).toBe(true);
-    expect(await client.get(id)).toMatchObject({ state: "succeeded" });
-  });
-
   it("sends the audio alone of a file that seems to be audio, but has video, if only audio is wanted", async () => {
     const { entry, resources } = fixtures.get("a WebM of VP9 and Opus")!;
     const { body } = resources.get(entry)!;

@@ -1,6 +1,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { FileWarning } from "../../../model/file-warnings.ts";
+import type { FileType } from "../../../parsers/media-type.ts";
 import type { MediaInfo } from "../../engine.ts";
 import { isIndexedMp4 } from "../../../remux/mp4/read/file-boxes.ts";
 import { hidesVideo } from "../inspect/unread-kind.ts";
@@ -86,9 +87,14 @@ async function canGrow(file: GrowingFile, { additions }: AssembleOptions): Promi
 
 /** Returns what announces the file if it is sent as it comes; undefined if only a part of it becomes the result. */
 function createAnnouncement(source: FileSource, options: AssembleOptions): FileAnnouncement | undefined {
-  const { ranges, audioOnly, journal } = options;
+  const { ranges, audioOnly, journal, fetcher, maxBytes } = options;
   if (ranges.length > 0) return undefined;
-  return new FileAnnouncement(journal, (type) => !audioOnly || isAudio(type, source));
+  const isWanted = (type: FileType) => !audioOnly || isAudio(type, source);
+  return new FileAnnouncement(journal, isWanted, async (span) => {
+    // Its end is fetched twice.
+    const bytes = span.end + span.end - span.start;
+    return bytes > maxBytes ? null : fetcher.fetchEnd(source, span);
+  });
 }
 
 const otherFirst: FileWarning = {

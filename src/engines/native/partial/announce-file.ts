@@ -3,11 +3,11 @@ import { basename, dirname, join } from "node:path";
 import type { StreamJournal } from "../../../files/stream-journal.ts";
 import { sniffMedium } from "../../../parsers/media-type.ts";
 import { readFileHeader } from "../../../remux/file-header.ts";
-import { boxAt, numbersIn } from "../../../remux/mp4/read/number-source.ts";
 import { readFileStart } from "../../../remux/open-file.ts";
 import { skipId3Tags } from "../../../remux/packed-audio/tags.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
 import { type FileType, fileType } from "../../../parsers/media-type.ts";
+import { type FetchEnd, IndexFirst, mediaBeforeIndex } from "./index-first.ts";
 
 /**
  * Puts a file that is being fetched, from its start on, into a journal as soon as its first bytes show what it is. A file that
@@ -16,27 +16,34 @@ import { type FileType, fileType } from "../../../parsers/media-type.ts";
 export class FileAnnouncement {
   readonly #journal: StreamJournal;
   readonly #isWanted: (type: FileType) => boolean;
+  readonly #fetchEnd: FetchEnd;
+  /** Of an MP4 whose index is at its end. */
+  #indexFirst: IndexFirst | undefined;
   #total: number | null = null;
   #isDecided = false;
   #isOpen = false;
   #nextBytes = 0;
 
   /** @param isWanted Whether a file of that type is wanted as it is: of others, only a part becomes the result. */
-  constructor(journal: StreamJournal, isWanted: (type: FileType) => boolean) {
+  constructor(journal: StreamJournal, isWanted: (type: FileType) => boolean, fetchEnd: FetchEnd) {
     this.#journal = journal;
     this.#isWanted = isWanted;
+    this.#fetchEnd = fetchEnd;
   }
 
   /** Call this with the size that the file will have, bytes, before it grows; `null`: unknown. */
   onTotal(bytes: number | null): void {
     if (bytes === this.#total) return;
     this.#total = bytes;
+    this.#indexFirst?.break();
+    this.#indexFirst = undefined;
     this.#isDecided = false;
     this.#nextBytes = 0;
   }
 
   /** Call this when the file has grown. */
   onBytes(path: string): void {
+    this.#indexFirst?.onBytes(path);
     if (this.#isDecided) return;
     try {
       this.#announce(path);
@@ -48,6 +55,7 @@ export class FileAnnouncement {
   /** Call this when the file is complete. */
   end(path: string): void {
     this.#nextBytes = 0;
+    this.#indexFirst?.end();
     this.onBytes(path);
     // Others may have opened it for what becomes of the file.
     if (this.#isOpen) this.#journal.end();
@@ -57,12 +65,26 @@ export class FileAnnouncement {
     const { size } = statSync(path);
     if (size < this.#nextBytes) return;
     this.#nextBytes = 2 * size;
-    const type = readStreamType(path, size);
+    const head = readFileStart(path, Buffer.allocUnsafe(Math.min(size, maxHeadBytes)));
+    const type = readStreamType(head, size);
     this.#isDecided = type !== undefined;
+    if (type === null) this.#awaitIndex(head);
     if (!type || !this.#isWanted(type)) return;
     const bytes = this.#total === null ? {} : { bytes: this.#total };
     this.#isOpen = true;
     this.#journal.open({ ...type, ...bytes, file: join(basename(dirname(path)), basename(path)) }, true);
+  }
+
+  #awaitIndex(head: Buffer): void {
+    const media = readFileHeader(head)?.container === "mp4" ? mediaBeforeIndex(head) : undefined;
+    const totalBytes = this.#total;
+    if (media === undefined || totalBytes === null) return;
+    const typeOf = (start: Buffer): FileType | null => {
+      const type = readHead(start) ?? null;
+      return type !== null && this.#isWanted(type) ? type : null;
+    };
+    const deps = { journal: this.#journal, typeOf, fetchEnd: this.#fetchEnd };
+    this.#indexFirst = new IndexFirst({ head, media, totalBytes }, deps);
   }
 }
 
@@ -72,11 +94,8 @@ const maxHeadBytes = 4 << 20;
 /**
  * Returns the type of a file of which only the first bytes are there, if a player can play it from its start on; `null` if
  * it cannot, or that is not known. `undefined` if more bytes are needed.
- *
- * @throws the file system's own errors
  */
-function readStreamType(path: string, size: number): FileType | null | undefined {
-  const head = readFileStart(path, Buffer.allocUnsafe(Math.min(size, maxHeadBytes)));
+function readStreamType(head: Buffer, size: number): FileType | null | undefined {
   const needsMore = size < maxHeadBytes ? undefined : null;
   if (head.length < leastBytes) return needsMore;
   const known = readHead(head);
@@ -89,7 +108,7 @@ function readHead(head: Buffer): FileType | null | undefined {
   const header = readFileHeader(head);
   if (header === undefined) return readSignature(head);
   const { container, vcodec } = header;
-  if (container === "mp4" && hasMediaFirst(head)) return null;
+  if (container === "mp4" && mediaBeforeIndex(head) !== undefined) return null;
   if (vcodec === null) return undefined;
   const isQuickTime = container === "mp4" && head.toString("latin1", 8, 12) === "qt  ";
   return fileType(isQuickTime ? "mov" : container === "matroska" ? "mkv" : container, vcodec !== "none");
@@ -99,17 +118,6 @@ function readHead(head: Buffer): FileType | null | undefined {
 export function showsVideo(path: string): boolean {
   const header = readFileHeader(readFileStart(path, Buffer.allocUnsafe(maxHeadBytes)));
   return /^(?:avc|hvc|hev|dv|av01|vp\d)/.test(header?.vcodec ?? "");
-}
-
-/** Whether the media data of an MP4 come before its index. */
-function hasMediaFirst(head: Buffer): boolean {
-  for (let at = 0; at + 16 <= head.length;) {
-    const box = boxAt(numbersIn(head), at, Infinity);
-    if (box === undefined || box.type === "moov") return false;
-    if (box.type === "mdat") return true;
-    at = box.end;
-  }
-  return false;
 }
 
 /** Files whose first bytes show what they are, and which can be played from there on. */

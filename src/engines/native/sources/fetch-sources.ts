@@ -16,6 +16,7 @@ import { FetchStats } from "./fetch-stats.ts";
 import { type FileObserver, GrowingFile } from "../partial/growing-file.ts";
 import { Restarts } from "./live-dates.ts";
 import { type FileSource, fileUrlOf, isLiveSource, type Source, type SourceName } from "./plan.ts";
+import type { ByteSpan } from "../../../remux/samples.ts";
 import type { ProgressTracker } from "./progress-tracker.ts";
 import {
   openFileStream,
@@ -81,6 +82,18 @@ export class SourceFetcher {
       files.failing.abort(error);
     });
     return file;
+  }
+
+  /**
+   * Fetches the end of a file that is being fetched into another one, whose path it returns; `null` if nothing shows that it is of the same
+   * representation.
+   */
+  async fetchEnd(source: FileSource, { start, end }: ByteSpan): Promise<string | null> {
+    const { name, url, format } = source;
+    const range = { offset: start, length: end - start };
+    const part = { name: `${name}-end`, url, range, chunkBytes: format.http_chunk_size, isPartialOnly: true };
+    const { path, representation } = await this.#fetchPart(source, part);
+    return this.#deps.parts.isPartOf(name, representation) ? path : null;
   }
 
   /** Fetches what ranges need of a source that is one file into another at `path`, as `fetchPartialMedia`; `null`: it is not. */

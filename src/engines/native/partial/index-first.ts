@@ -1,0 +1,207 @@
+import { readFileSync, statSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import type { StreamJournal } from "../../../files/stream-journal.ts";
+import { box, type Box, childrenOf, findChild, firstBox, unlessDamaged } from "../../../remux/mp4/boxes.ts";
+import { hasOtherOffsets, moveChunks, withWideOffsets } from "../../../remux/mp4/positions.ts";
+import { checkSampleTables } from "../../../remux/mp4/read/check-tables.ts";
+import { boxAt, childBoxes, numbersIn } from "../../../remux/mp4/read/number-source.ts";
+import { openFile, readAt } from "../../../remux/open-file.ts";
+import type { FileType } from "../../../parsers/media-type.ts";
+import type { ByteSpan } from "../../../remux/samples.ts";
+
+/**
+ * Fetches the end of a file before the rest of it; resolves with the path of a file with these bytes, or `null` if they cannot be had, or nothing
+ * shows that they belong to the rest.
+ */
+export type FetchEnd = (end: ByteSpan) => Promise<string | null>;
+
+interface IndexFirstDeps {
+  journal: StreamJournal;
+  /** Returns what a file is that begins so; `null`: none that is wanted. */
+  typeOf: (head: Buffer) => FileType | null;
+  fetchEnd: FetchEnd;
+}
+
+/** An MP4 of which only the first bytes are there. */
+interface StartOfMp4 {
+  head: Buffer;
+  /** The first media data, whose header is there. */
+  media: Box;
+  totalBytes: number;
+}
+
+/** Returns the first media data of an MP4 if they come before its index. */
+export function mediaBeforeIndex(head: Buffer): Box | undefined {
+  for (let at = 0; at + 16 <= head.length;) {
+    const found = boxAt(numbersIn(head), at, Infinity);
+    if (found === undefined || found.type === "moov") return undefined;
+    if (found.type === "mdat") return found;
+    at = found.end;
+  }
+  return undefined;
+}
+
+/** Longer ones have more than an index. */
+const maxEndBytes = 32 << 20;
+const recordBytes = 64 << 10;
+const headRecordBytes = 48 << 10;
+const lookEveryMs = 250;
+const nothing = new Uint8Array();
+
+/**
+ * Puts an MP4 whose index is at its end into a journal while it is fetched, with the index in front. Its end is fetched first, once
+ * somebody wants the stream. If that is not to be had, there is no stream.
+ */
+export class IndexFirst {
+  readonly #deps: IndexFirstDeps;
+  readonly #start: StartOfMp4;
+  readonly #end: ByteSpan;
+  #nextLookMs = 0;
+  /** Resolves once the stream has begun, or never will. */
+  #opening: Promise<void> | undefined;
+  #opened: OpenedStream | undefined;
+  #isOver: boolean;
+
+  constructor(start: StartOfMp4, deps: IndexFirstDeps) {
+    this.#deps = deps;
+    this.#start = { ...start, head: Buffer.from(start.head.subarray(0, start.media.start)) };
+    this.#end = { start: start.media.end, end: start.totalBytes };
+    const endBytes = start.totalBytes - start.media.end;
+    this.#isOver = endBytes <= 0 || endBytes > maxEndBytes;
+  }
+
+  /** Call this when the file has grown. */
+  onBytes(path: string): void {
+    this.#attempt(() => {
+      if (this.#opened !== undefined) this.#opened.send();
+      else if (this.#opening === undefined && this.#isWanted()) this.#opening = this.#open(path);
+    });
+  }
+
+  /** Call this when the file is complete. */
+  end(): void {
+    this.#attempt(() => {
+      if (this.#opened !== undefined) this.#opened.end(this.#end.start);
+    });
+    this.#isOver = true;
+  }
+
+  /** Call this when the file becomes another one. */
+  break(): void {
+    this.#isOver = true;
+    if (this.#opened !== undefined) this.#deps.journal.break();
+    this.#opened = undefined;
+  }
+
+  #attempt(call: () => void): void {
+    if (this.#isOver) return;
+    try {
+      call();
+    } catch {
+      // Whoever reads the complete file says what is wrong with it.
+      this.break();
+    }
+  }
+
+  #isWanted(): boolean {
+    const now = performance.now();
+    if (now < this.#nextLookMs) return false;
+    this.#nextLookMs = now + lookEveryMs;
+    return this.#deps.journal.findRequest(0) !== undefined;
+  }
+
+  async #open(path: string): Promise<void> {
+    // Whoever fetches the file says why it cannot be.
+    const endPath = await this.#deps.fetchEnd(this.#end).catch(() => null);
+    this.#attempt(() => {
+      const moved = endPath === null ? undefined : moveIndex(this.#start, readFileSync(endPath));
+      const type = moved && this.#deps.typeOf(moved.head);
+      if (endPath === null || moved === undefined || !type) return this.break();
+      this.#opened = new OpenedStream(path, { ...moved, type, endPath }, this.#deps.journal);
+      this.#opened.send();
+    });
+  }
+}
+
+interface MovedMp4 {
+  /** What comes before the media, with the index. */
+  head: Buffer;
+  /** Where they are in the file. */
+  media: ByteSpan;
+}
+
+/** A stream that has begun: readers get its head, then the media from the file. */
+class OpenedStream {
+  readonly #path: string;
+  readonly #inode: number;
+  readonly #media: ByteSpan;
+  readonly #endPath: string;
+  readonly #journal: StreamJournal;
+  #sentTo: number;
+
+  constructor(
+    path: string,
+    { head, media, type, endPath }: MovedMp4 & { type: FileType; endPath: string },
+    journal: StreamJournal,
+  ) {
+    this.#path = path;
+    this.#inode = statSync(path).ino;
+    this.#media = media;
+    this.#endPath = endPath;
+    this.#journal = journal;
+    this.#sentTo = media.start;
+    const file = join(basename(dirname(path)), basename(path));
+    journal.open({ ...type, bytes: head.length + media.end - media.start, file }, false);
+    const heads = Array.from({ length: Math.ceil(head.length / headRecordBytes) }, (_, i) => {
+      return head.subarray(i * headRecordBytes, (i + 1) * headRecordBytes);
+    });
+    journal.add(heads.map((part) => ({ head: part, offset: media.start, bytes: 0 })));
+  }
+
+  /** Adds the media that are there: in steps of the same bytes in each run, so that a reader goes on with a later one. */
+  send(): void {
+    const { ino, size } = statSync(this.#path);
+    if (ino !== this.#inode) throw new Error("the file was fetched again from its start");
+    const { end } = this.#media;
+    const records = [];
+    for (; this.#sentTo < end; this.#sentTo += records.at(-1)!.bytes) {
+      const bytes = Math.min(recordBytes, end - this.#sentTo);
+      if (this.#sentTo + bytes > size) break;
+      records.push({ head: nothing, offset: this.#sentTo, bytes });
+    }
+    this.#journal.add(records);
+  }
+
+  /** Ends the stream, if the file that is complete has the same bytes from `endStart` on. */
+  end(endStart: number): void {
+    this.send();
+    using file = openFile(this.#path);
+    const end = readFileSync(this.#endPath);
+    if (this.#sentTo < this.#media.end || !readAt(file, endStart, end.length).equals(end)) {
+      throw new Error("the file has another end than the one that was fetched first");
+    }
+    this.#journal.end();
+  }
+}
+
+/** Returns an MP4 with its index in front of its media; undefined if it has none there, or one that cannot be moved. */
+function moveIndex({ head, media }: StartOfMp4, end: Buffer): MovedMp4 | undefined {
+  const found = childBoxes(numbersIn(end), { body: 0, end: end.length }, "moov").next().value;
+  const index = found && end.subarray(found.start, found.end);
+  if (found === undefined || index === undefined || hasOtherOffsets(Buffer.concat([head, index]))) return undefined;
+  const mediaEnd = media.end + found.start;
+  return unlessDamaged(() => {
+    const moov = firstBox(index);
+    if (findChild(index, moov, "mvex") !== undefined) return undefined;
+    const isWide = mediaEnd + index.length > 0xffffffff;
+    const children = childrenOf(index, moov).map((child) => {
+      const bytes = isWide ? withWideOffsets(index, child) : Buffer.from(index.subarray(child.start, child.end));
+      return { type: child.type, bytes };
+    });
+    const delta = children.reduce((sum, { bytes }) => sum + bytes.length, moov.body - moov.start);
+    for (const { type, bytes } of children) if (type === "trak") moveChunks(bytes, delta, media.start);
+    const moved = Buffer.concat([head, box("moov", ...children.map(({ bytes }) => bytes))]);
+    checkSampleTables(numbersIn(moved, moved.length + mediaEnd - media.start), moved.length);
+    return { head: moved, media: { start: media.start, end: mediaEnd } };
+  });
+}

@@ -1,0 +1,133 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import type { ServerResponse } from "node:http";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { makeSharedFolder } from "../folder.ts";
+import { type Resource, resource } from "../media/resources.ts";
+import { type Answer, type Site, startSite } from "../media/site.ts";
+import { audioInput, ffmpeg, missing, videoInput } from "../remux/mp4-media.ts";
+import { openTaskClient, type TaskClient } from "./download-client.ts";
+import { type ServiceProcess, startService } from "./service.ts";
+import { framesOf, openStreamReader, save, type StreamReader } from "./stream-client.ts";
+
+const dataDir = makeSharedFolder();
+const films = new Map<string, Resource>();
+let service: ServiceProcess;
+let client: TaskClient;
+let site: Site;
+
+beforeAll(async () => {
+  service = await startService({ DATA_DIR: dataDir, ALLOW_NETWORKS: "127.0.0.1/32", RETRY_BACKOFF_MS: "1" });
+  client = await openTaskClient(service.url);
+  const video = `${videoInput(8)} -vf noise=alls=20:allf=t -c:v libx264 -g 25 -preset ultrafast`;
+  const noise = "-f lavfi -i anoisesrc=d=30:seed=1 -c:a aac -b:a 256k";
+  for (const [name, type, options] of [
+    ["film.mp4", "video/mp4", `${audioInput(8)} ${video} -c:a aac`],
+    ["film.mov", "video/quicktime", `${audioInput(8)} ${video} -c:a pcm_s16le`],
+    ["tone.m4a", "audio/mp4", noise],
+  ] as const) {
+    const path = join(dataDir, name);
+    ffmpeg(`${options} ${path}`);
+    films.set(name, resource(type, readFileSync(path)));
+  }
+});
+afterEach(async () => {
+  for (const { id } of await client.list()) await client.request("DELETE", id);
+  await site.close();
+});
+afterAll(async () => {
+  client.close();
+  await service.end("SIGKILL");
+});
+
+const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
+
+/** Opens the stream of a film that comes slowly; `answer` answers requests for a part of it. */
+async function openSlowly(name: string, answer?: Answer): Promise<{ id: string; reader: StreamReader; body: Buffer }> {
+  const { type, body } = films.get(name)!;
+  site = await startSite(new Map([[name, { type, body, etag: '"film"' }]]), { bytesPerSecond: 100_000 });
+  site.answer(name, (response, serve, request) => {
+    const isPart = /^bytes=[1-9]/.test(request.headers.range ?? "") && request.headers["if-range"] === undefined;
+    return isPart && answer ? answer(response, serve, request) : serve();
+  });
+  const { id } = await client.post(site.url(name));
+  return { id, reader: await openStreamReader(`${service.url}/tasks/${id}/stream`), body };
+}
+
+/** Expects that the task succeeds with the file as published, and that what came has its frames. */
+async function expectAll(
+  reader: StreamReader,
+  id: string,
+  { body, attempts = 1 }: { body: Buffer; attempts?: number },
+) {
+  site.bytesPerSecond = Infinity;
+  const all = await reader.all();
+  expect(all.length).toBe(Number(reader.response.headers.get("content-length")));
+  expect(await client.ended(id)).toMatchObject({ state: "succeeded", attempts, file: { sha256: sha256(body) } });
+  const [streamed, published] = [save(join(dataDir, "streamed"), all), save(join(dataDir, "source"), body)];
+  expect(framesOf(streamed)).toEqual(framesOf(published));
+}
+
+describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of an MP4 whose index is at its end", () => {
+  it.each(["film.mp4", "film.mov", "tone.m4a"])("sends the media of %s before the rest has come", async (name) => {
+    const { id, reader, body } = await openSlowly(name);
+    expect(reader.response.headers.get("content-type")).toBe(films.get(name)!.type);
+    await reader.until(64 << 10);
+    expect(await client.get(id)).toMatchObject({ state: "running" });
+    expect(site.sent).toBeLessThan(body.length);
+    await expectAll(reader, id, { body });
+  });
+
+  it("holds the connection of a reader over a retry, and goes on at the same byte", async () => {
+    const { body, type } = films.get("film.mp4")!;
+    site = await startSite(new Map([["film.mp4", resource(type, body)]]), { bytesPerSecond: 100_000 });
+    const { promise: isCut, resolve: cut } = Promise.withResolvers<void>();
+    let refused = 0;
+    site.answer("film.mp4", async (response, serve, { headers }): Promise<unknown> => {
+      // A run gives up at the fourth failure in a row.
+      if (headers["if-range"] !== undefined) return ++refused > 3 ? serve() : response.writeHead(503).end();
+      void isCut.then(() => response.destroy());
+      return serve();
+    });
+    const { id } = await client.post(site.url("film.mp4"));
+    const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+    await reader.until(64 << 10);
+    cut();
+    await expectAll(reader, id, { body, attempts: 2 });
+  });
+
+  it("breaks off if the file has another end than the one that was fetched first", async () => {
+    const { id, reader, body } = await openSlowly("film.mp4", (_response, serve) => {
+      const film = site.resources.get("film.mp4")!;
+      const other = Buffer.from(film.body);
+      other.write("x", other.length - 2);
+      site.resources.set("film.mp4", { ...film, body: other });
+      const served = serve();
+      site.resources.set("film.mp4", film);
+      return served;
+    });
+    await reader.until(64 << 10);
+    site.bytesPerSecond = Infinity;
+    await expect(reader.all()).rejects.toThrow("terminated");
+    expect(await client.ended(id)).toMatchObject({ state: "succeeded", file: { sha256: sha256(body) } });
+  });
+
+  it.each([
+    ["sends no parts", (response: ServerResponse) => void response.writeHead(416).end()],
+    ["has no part of the file now", (response: ServerResponse) => void response.writeHead(404).end()],
+  ])("waits for all of the file if its server %s, and then sends it as published", async (_name, answer) => {
+    const { type, body } = films.get("film.mp4")!;
+    site = await startSite(new Map([["film.mp4", resource(type, body)]]), { bytesPerSecond: 100_000 });
+    site.answer("film.mp4", (response, serve, { headers }) => {
+      if (!/^bytes=[1-9]/.test(headers.range ?? "")) return serve();
+      site.bytesPerSecond = Infinity;
+      return answer(response);
+    });
+    const { id } = await client.post(site.url("film.mp4"));
+    const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+    expect(reader.response.headers.get("accept-ranges")).toBe("bytes");
+    expect(body.equals(await reader.all())).toBe(true);
+    expect(await client.get(id)).toMatchObject({ state: "succeeded", attempts: 1 });
+  });
+});
