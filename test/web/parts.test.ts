@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { parseRanges } from "../../src/web/find/parts.ts";
+import { parseRanges } from "../../src/web/find/part-times.ts";
 import { describeOptions } from "../../src/web/tasks/task-texts.ts";
 
 it.each([

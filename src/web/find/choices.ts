@@ -5,7 +5,6 @@ import type { TaskFailure } from "../../model/progress.ts";
 import type { TaskOptions } from "../../model/task.ts";
 import { Button, Check, type CheckProps } from "../elements.ts";
 import { describeFailure, formatDay, formatDuration } from "../texts.ts";
-
 import type { ChoicesProps, Finder } from "./finding.ts";
 
 const qualities: Record<string, TaskOptions> = {

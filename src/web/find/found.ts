@@ -4,7 +4,6 @@ import { hasAudio, hasVideo } from "../../model/format-ranking.ts";
 import type { PageInfo, Vocabulary } from "../../model/page-info.ts";
 import { Button, Check, Picture } from "../elements.ts";
 import { formatDay, formatDuration, formatTime } from "../texts.ts";
-
 import { Entries } from "./entries.ts";
 import type { ExtraProps, Extras, FoundProps } from "./finding.ts";
 import { FormatTable, languageName } from "./format-table.ts";
