@@ -45,6 +45,8 @@ class JournalStream implements MediaStream {
   #run: StreamRun;
   /** The newest run, if it is another one; kept open, as its folder goes when it has succeeded. */
   #later: StreamRun | undefined;
+  /** A later run has begun: the end of this one is not that of the task. */
+  #isSuperseded = false;
   /** A later run that succeeds takes its journal with it, and a client may read nothing for long. */
   readonly #looks = setInterval(() => this.#look(), lookEveryMs).unref();
   /** What is done with the files comes one after the other. */
@@ -81,8 +83,7 @@ class JournalStream implements MediaStream {
   }
 
   get aliveMs(): number {
-    const { header } = this.#later ?? this.#run;
-    return header.is_marked === true ? this.#aliveMs : Infinity;
+    return (this.#later ?? this.#run).header.is_marked === true ? this.#aliveMs : Infinity;
   }
 
   read(into: Buffer): Promise<number | "end" | null> {
@@ -91,7 +92,11 @@ class JournalStream implements MediaStream {
 
   close(): Promise<void> {
     clearInterval(this.#looks);
-    return (this.#closing ??= this.#inTurn(() => this.#closeAll()));
+    return (this.#closing ??= this.#inTurn(async () => {
+      await this.#run[Symbol.asyncDispose]();
+      await this.#later?.[Symbol.asyncDispose]();
+      await this.#again.close();
+    }));
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -108,18 +113,11 @@ class JournalStream implements MediaStream {
     }).catch(() => {});
   }
 
-  async #closeAll(): Promise<void> {
-    await this.#run[Symbol.asyncDispose]();
-    await this.#later?.[Symbol.asyncDispose]();
-    await this.#again.close();
-  }
-
   async #readFile(into: Buffer): Promise<number | "end" | null> {
     const { file, journal, inode } = this.#run;
     const { bytesRead } = await file.read(into, 0, into.length, this.#position);
     this.#position += bytesRead;
     if (bytesRead > 0) return bytesRead;
-    if (this.#endInode === inode) return "end";
     const record = this.#endInode === undefined ? await journal.next() : undefined;
     if (record !== undefined) {
       if (record.type !== "end") throw new StreamBrokenError("the run made another file");
@@ -130,19 +128,22 @@ class JournalStream implements MediaStream {
     await this.#again.find(this.#folder, this.#run);
     const again = await this.#again.take(this.#run, this.#position);
     if (again !== undefined) {
+      // The end of an earlier run is not that of this file.
+      if (this.#endInode !== again.inode) this.#endInode = undefined;
       this.#run = again;
       return this.#readFile(into);
     }
-    if (this.#endInode !== undefined) throw refetchedError();
-    return (await this.#follow()) ? this.#readFile(into) : null;
+    if (await this.#follow()) return this.#readFile(into);
+    if (this.#endInode !== undefined && this.#endInode !== inode) throw refetchedError();
+    return this.#endInode === undefined || this.#isSuperseded ? null : "end";
   }
 
   async #readRecords(into: Buffer): Promise<number | "end" | null> {
     await this.#findRecords(into.length);
     if (this.#records.length === 0) {
       if (this.#last === "broken") throw brokenOffError();
-      if (this.#last === "end") return "end";
-      return (await this.#follow()) ? this.#readRecords(into) : null;
+      if (await this.#follow()) return this.#readRecords(into);
+      return this.#last === undefined || this.#isSuperseded ? null : "end";
     }
     const { filled, media, mediaAt, sent, position } = layOut(this.#records, this.#position, into);
     if (media.length > 0 && !(await this.#readMedia(media, mediaAt))) return null;
@@ -190,26 +191,28 @@ class JournalStream implements MediaStream {
     await this.#findLater();
     const later = this.#later;
     if (later === undefined || !(await this.#continuesIn(later))) return false;
-    const before = this.#run;
+    await this.#run[Symbol.asyncDispose]();
     this.#run = later;
     this.#later = undefined;
     this.#shift = null;
-    await before[Symbol.asyncDispose]();
+    this.#last = undefined;
+    this.#endInode = undefined;
+    this.#isSuperseded = false;
     return true;
   }
 
   async #findLater(): Promise<void> {
     const now = await unlessMissing(lstat(join(this.#folder, journalName)));
-    const lookedMs = this.#lookedMs;
-    this.#lookedMs = performance.now();
     // A process that was suspended has seen no marks, and a worker that was suspended with it has yet to write its next one.
-    const wasSuspended = this.#lookedMs - lookedMs > markStreamMs;
+    const wasSuspended = performance.now() - this.#lookedMs > markStreamMs;
+    this.#lookedMs = performance.now();
     // Without one, its folder went with the success of the run, or another one begins.
     if (now === undefined || now.mtimeMs !== this.#markedMs || wasSuspended) this.#aliveMs = this.#lookedMs;
     if (now === undefined) return;
     this.#markedMs = now.mtimeMs;
     const known = this.#later ?? this.#run;
     if (now.ino === known.journal.inode) return;
+    this.#isSuperseded = true;
     const found = await openRun(this.#folder);
     if (found === undefined) return;
     await this.#later?.[Symbol.asyncDispose]();

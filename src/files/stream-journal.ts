@@ -72,13 +72,18 @@ export class StreamJournal {
   /** There was a journal of an earlier run, which may have readers. */
   readonly #isLater: boolean;
   #fd: number | undefined;
-  #openedMs: number | undefined;
+  /** When readers of an earlier run could first see that this one has begun, and what it makes. */
+  #shownMs = performance.now();
   #file = "";
   #hasFailed = false;
   /** Why the end of the stream could not be written for its readers. */
   #unwrittenEnd: { error: unknown } | undefined;
 
-  /** Removes the journal of an earlier run. @throws the file system's own errors: that would speak of files that are gone */
+  /**
+   * Empties the journal of an earlier run, whose readers see that by another file in its place.
+   *
+   * @throws the file system's own errors: that would speak of files that are gone
+   */
   constructor(folder: string) {
     this.#folder = folder;
     try {
@@ -86,9 +91,9 @@ export class StreamJournal {
       this.#isLater = true;
     } catch (error) {
       this.#isLater = !isMissing(error);
-      // Without a first record it is none.
-      if (this.#isLater) closeSync(openSync(this.#path, noFollow.overwrite));
     }
+    // Without a first record it is none.
+    if (this.#isLater) closeSync(openSync(this.#path, noFollow.overwrite));
   }
 
   get #path(): string {
@@ -110,19 +115,19 @@ export class StreamJournal {
       this.#writeShift(0);
       this.#append({ type: "open", ...header, inode: isGrowing ? null : this.#inode(), is_marked: true });
       renameSync(draft, this.#path);
-      this.#openedMs = performance.now();
+      this.#shownMs = performance.now();
     });
   }
 
   /**
-   * Resolves once readers of an earlier run have had the time to find this journal, which goes with the work folder: after 2 s at
-   * most.
+   * Resolves once readers of an earlier run have had the time to find this journal, which goes with the work folder, or to see that there is
+   * none: after 2 s at most.
    *
    * @throws AbortError if aborted before
    */
   async untilFound(signal: AbortSignal): Promise<void> {
-    if (!this.#isLater || this.#openedMs === undefined) return;
-    const leftMs = this.#openedMs + 2 * lookEveryMs - performance.now();
+    if (!this.#isLater) return;
+    const leftMs = this.#shownMs + 2 * lookEveryMs - performance.now();
     if (leftMs > 0) await sleep(leftMs, undefined, { signal });
   }
 

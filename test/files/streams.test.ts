@@ -11,8 +11,10 @@ const media = Buffer.from("-0123456789-");
 const type = { mime_type: "video/mp4", ext: "mp4", file: "part" };
 const never = new AbortController().signal;
 
+type Part = [head: string, offset: number, bytes: number];
+
 /** Begins a run that makes a file, and says what of it can be sent. */
-function startRun(folder: string, ...parts: readonly [head: string, offset: number, bytes: number][]) {
+function startRun(folder: string, ...parts: readonly Part[]) {
   const journal = new StreamJournal(folder);
   writeFileSync(join(folder, type.file), media);
   journal.open(type, false);
@@ -120,6 +122,35 @@ it("Only a run after another one waits until its stream is found, and no longer 
   await expect(later.untilFound(AbortSignal.abort())).rejects.toThrow("aborted");
 });
 
+/** Begins a run that ends its stream, and reads all of that; the run may fail nevertheless. */
+async function readEnded() {
+  const { stream, folder } = await openFirstRun();
+  startRun(folder, ["a", 1, 2], ["b", 3, 4]).end();
+  expect(await readAll(stream)).toBe("a01b2345");
+  return { stream, folder };
+}
+
+it("A stream that was read to its end goes on if its run fails, and a later one makes more", async () => {
+  const { stream, folder } = await readEnded();
+  startRun(folder, ["a", 1, 2], ["b", 3, 4], ["c", 7, 4]).end();
+  expect(await readAll(stream)).toBe("c6789");
+});
+
+it("A stream that was read to its end breaks if its run fails, and a later one makes less or another file", async () => {
+  for (const part of [undefined, ["B", 3, 4] satisfies Part]) {
+    const { stream, folder } = await readEnded();
+    startRun(folder, ["a", 1, 2], ...(part ? [part] : [])).end();
+    await expect(readAll(stream)).rejects.toThrow("a later run of the task made another file");
+  }
+});
+
+it("A stream that was read to its end has none if its run fails, and a later one has no stream", async () => {
+  const { stream, folder } = await readEnded();
+  const later = new StreamJournal(folder);
+  expect(await stream.read(Buffer.alloc(5))).toBeNull();
+  await expect(later.untilFound(AbortSignal.abort())).rejects.toThrow("aborted");
+});
+
 /** Begins the stream of a file that grows, of which the first bytes were read, and is then fetched again from its start. */
 async function fetchAgain(start: string) {
   const files = openDiskFiles({ folder: makeFolder() });
@@ -152,6 +183,30 @@ it.each([
 ])("A stream of a file breaks if the bytes that are fetched again from its start %s", async (_, text) => {
   const { stream, journal } = await fetchAgain(text);
   journal.end();
+  await expect(readAll(stream)).rejects.toThrow("the file was fetched again from its start");
+});
+
+it("A stream of a file that was read to its end goes on with what later runs add to it, or fetch again", async () => {
+  const files = openDiskFiles({ folder: makeFolder() });
+  const id = randomUUIDv7();
+  const folder = await files.openWorkFolder(id);
+  const path = join(folder, type.file);
+  const run = (text: string, flag = "a") => {
+    const journal = new StreamJournal(folder);
+    writeFileSync(flag === "a" ? path : `${path}.new`, text, { flag });
+    if (flag !== "a") renameSync(`${path}.new`, path);
+    journal.open(type, true);
+    journal.end();
+  };
+  run("01");
+  const stream = (await files.openStream(id))!;
+  onTestFinished(() => stream.close());
+  expect(await readAll(stream)).toBe("01");
+  run("23");
+  expect(await readAll(stream)).toBe("23");
+  run("012345", "w");
+  expect(await readAll(stream)).toBe("45");
+  run("0123X5", "w");
   await expect(readAll(stream)).rejects.toThrow("the file was fetched again from its start");
 });
 
