@@ -136,15 +136,6 @@ export function formatTime(time: string): string {
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
 const calendar = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
-/** Returns the day of an RFC 3339 time; a date without a time is the same day everywhere. */
-export function formatDay(time: string): string {
-  const date = new Date(time);
-  return (time.includes("T") ? day : dayAnywhere).format(date);
-}
-
-const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
-const dayAnywhere = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeZone: "UTC" });
-
 function exponentOf(bytes: number): number {
   const exponent = Math.floor(Math.log10(Math.max(1, bytes)) / 3);
   return Math.min(exponent, units.length - 1);

@@ -3,7 +3,8 @@ import { ServiceError } from "../../src/model/errors.ts";
 import { HostPauses } from "../../src/net/host-pauses.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { describeOptions, describeState } from "../../src/web/tasks/task-texts.ts";
-import { describeFailure, formatDay } from "../../src/web/texts.ts";
+import { formatDay } from "../../src/web/find/day.ts";
+import { describeFailure } from "../../src/web/texts.ts";
 
 it("says that a site has asked for a pause", async () => {
   const pauses = new HostPauses();

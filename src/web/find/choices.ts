@@ -4,7 +4,8 @@ import type { Entry } from "../../model/entry.ts";
 import type { TaskFailure } from "../../model/progress.ts";
 import type { TaskOptions } from "../../model/task.ts";
 import { Button, Check, type CheckProps } from "../elements.ts";
-import { describeFailure, formatDay, formatDuration } from "../texts.ts";
+import { describeFailure, formatDuration } from "../texts.ts";
+import { formatDay } from "./day.ts";
 import type { ChoicesProps, Finder } from "./finding.ts";
 
 const qualities: Record<string, TaskOptions> = {
