@@ -5,7 +5,7 @@ import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import type { FastifyInstance } from "fastify";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { buildApp, buildWorkerApp } from "./app.ts";
-import { buildWebFiles } from "../../src/http/web/web-files.ts";
+import { buildWebFiles } from "../../src/http/routes/web.ts";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { createTaskEvents } from "../../src/feed/task-events.ts";
 import { startSubPath } from "./sub-path.ts";
