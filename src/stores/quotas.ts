@@ -1,7 +1,9 @@
+import { WindowSums } from "../async/window-sums.ts";
 import type { KeyLimits } from "../model/access-key.ts";
 import { ServiceError } from "../model/errors.ts";
 import { hasEnded, type State } from "../model/task.ts";
 import type { StoredTask } from "./documents.ts";
+import { idempotencyTtlMs } from "./store-types.ts";
 
 /** What the tasks of one owner use of the limits of its key. */
 export interface OwnerUse {
@@ -152,3 +154,32 @@ function bytesError(use: OwnerUse, most: number): ServiceError {
 /** SQL of what `OwnerUse.records` counts of a row of tasks. */
 export const countedRecord = `(CASE WHEN state IN ('queued', 'running')
   THEN greatest(octet_length(document) - ${freeRecordBytes}, 0) ELSE octet_length(document) END)`;
+
+/** Bytes that the responses of an owner may have which are kept under idempotency keys in a day. */
+const maxKeptBytes = 250_000_000;
+
+/**
+ * Counts what a process keeps under the idempotency keys of each owner in 24 hours: one owner must not fill the disk. Tasks without an owner are not
+ * counted, as they have no limits.
+ */
+export class KeyAllowance {
+  readonly #maxBytes: number;
+  readonly #kept = new WindowSums(idempotencyTtlMs);
+
+  constructor(maxBytes = maxKeptBytes) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** @throws ServiceError `quota_exceeded` if no further response may be kept now */
+  assertMayKeep(owner: string | undefined, nowMs: number): void {
+    const { sum: bytes, endsMs } = this.#kept.get(owner ?? "", nowMs);
+    if (bytes < this.#maxBytes) return;
+    const rule = `what is kept under the idempotency keys of this key has ${bytes} bytes, the limit is ${this.#maxBytes} in 24 hours`;
+    throw new ServiceError("quota_exceeded", rule, { retryAfterS: Math.ceil((endsMs - nowMs) / 1_000) });
+  }
+
+  /** Counts a response that is kept. */
+  add(owner: string | undefined, answer: string, nowMs: number): void {
+    if (owner !== undefined) this.#kept.add(owner, Buffer.byteLength(answer), nowMs);
+  }
+}

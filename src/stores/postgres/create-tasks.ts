@@ -6,7 +6,7 @@ import { isSameVideo } from "../video-keys.ts";
 import type { Database, Sql, Transaction } from "./database.ts";
 import { toStoreError } from "./database-errors.ts";
 import { createAdmission, type ExistingRows, readExisting } from "./existing-rows.ts";
-import type { KeyAllowance } from "../key-allowance.ts";
+import type { KeyAllowance } from "../quotas.ts";
 import type { JobQueue } from "./job-queue.ts";
 import { lockOwner } from "./members/member-rows.ts";
 import { inTurns, lockReusable, type Reusable } from "./members/reuse.ts";

@@ -3,7 +3,7 @@ import type { BaseLogger } from "pino";
 import { WindowSums } from "../../async/window-sums.ts";
 import { createTaskEvents } from "../../feed/task-events.ts";
 import { createClock } from "../clock.ts";
-import { KeyAllowance } from "../key-allowance.ts";
+import { KeyAllowance } from "../quotas.ts";
 import { createDamageReport, type DamageReport, type ListedTask, parseTask, toPage } from "../documents.ts";
 import { defaultMaxQueued } from "../rules.ts";
 import type { StoreOptions, TaskReads, TaskStore } from "../store.ts";

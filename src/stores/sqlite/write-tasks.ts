@@ -9,7 +9,7 @@ import { atOnce, type ClaimState, heldUntil, never } from "./statements.ts";
 import type { Tables } from "./tables.ts";
 import type { Changed, Transactions } from "./transactions.ts";
 import { assertQueueNotFull, delayOf, ofOwner } from "../rules.ts";
-import type { KeyAllowance } from "../key-allowance.ts";
+import type { KeyAllowance } from "../quotas.ts";
 import type { Claim, ClaimQuery, TaskWrites, UpdateOptions } from "../store.ts";
 import type { Idempotency, Reused } from "../store-types.ts";
 import { claimDocument, updateDocument } from "../task-writes.ts";
