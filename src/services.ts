@@ -13,7 +13,7 @@ import { type Library, openLibrary } from "./runner/library/library.ts";
 import { previewPath } from "./runner/library/names.ts";
 import { createMetrics, type Metrics } from "./metrics/metrics.ts";
 import { createSharedLookup } from "./net/addresses/address-guard.ts";
-import { type HostPause, HostPauses } from "./net/host-pauses.ts";
+import { HostPauses, type PauseListener } from "./net/host-pauses.ts";
 import { SpeedLimit } from "./net/speed-limit.ts";
 import { shareSpeed } from "./net/speed-sharing.ts";
 import { createHttpClient } from "./net/http/http-client.ts";
@@ -81,7 +81,7 @@ async function openParts(config: Config, logger: Logger, opened: AsyncDisposable
   const store = measureStore(ownStore, metrics.onStoreCall);
   const pauses = new HostPauses();
   await sharePauses(store, pauses, logger, opened);
-  opened.defer(pauses.subscribe((...pause) => logLongPause(logger, ...pause)));
+  opened.defer(pauses.subscribe(logLongPauses(logger)));
   const resolving = await openResolving(config, { ...metrics, logger, pauses }, opened);
   return { files, store, metrics, logger, pauses, ...resolving };
 }
@@ -89,10 +89,12 @@ async function openParts(config: Config, logger: Logger, opened: AsyncDisposable
 /** Running tasks wait through a shorter pause, seconds. */
 const longPauseS = 30;
 
-/** Says why tasks of a host wait: once for each long pause, also if a short one has become long. */
-function logLongPause(logger: Logger, { host, seconds }: HostPause, knownS: number): void {
-  if (seconds <= longPauseS || knownS > longPauseS) return;
-  logger.info({ host, seconds: Math.round(seconds) }, "a host has asked for a pause (Retry-After): its tasks wait");
+/** Returns a listener that says why tasks of a host wait: once for each long pause, also if a short one has become long. */
+function logLongPauses(logger: Logger): PauseListener {
+  return ({ host, seconds }, knownS) => {
+    if (seconds <= longPauseS || knownS > longPauseS) return;
+    logger.info({ host, seconds: Math.round(seconds) }, "a host has asked for a pause (Retry-After): its tasks wait");
+  };
 }
 
 /** Lets each process that shares the store leave a host alone that has asked one of them for it. */
@@ -103,7 +105,7 @@ async function sharePauses(
   opened: AsyncDisposableStack,
 ): Promise<void> {
   if (shared === undefined) return;
-  const share = (pause: HostPause) => {
+  const share: PauseListener = (pause) => {
     shared.share(pause).catch((err: unknown) => {
       logger.warn({ ...pause, err }, "other processes do not know that a host has asked for a pause");
     });

@@ -1,18 +1,14 @@
-/** A host (`URL.host`) that is left alone, and for how long from now. */
-export interface SharedPause {
-  host: string;
-  seconds: number;
-}
+import type { HostPause } from "../model/url-parts.ts";
 
 /** How processes that share a store send each other which hosts have asked to be left alone. */
 export interface SharedPauses {
   /** Sends it to all processes, also those that start before the pause ends; a pause of the host that ends later stays. */
-  share(pause: SharedPause): Promise<void>;
+  share(pause: HostPause): Promise<void>;
   /**
    * Calls `listener` with all pauses that have not ended, then with each that a process shares, until the returned function is
    * called; with some of them twice.
    */
-  follow(listener: (pause: SharedPause) => void): Promise<() => void>;
+  follow(listener: (pause: HostPause) => void): Promise<() => void>;
 }
 
 /** How the processes that share a store send each other what holds for the moment. */

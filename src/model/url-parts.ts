@@ -14,3 +14,9 @@ export function hostOf(url: string): string {
   // Stored URLs are normalised, so that the parser is rarely needed.
   return /^https?:\/\/([a-z0-9.-]+)\//.exec(url)?.[1] ?? URL.parse(url)?.host ?? "";
 }
+
+/** A host (`URL.host`) that is left alone, and for how long from now. */
+export interface HostPause {
+  host: string;
+  seconds: number;
+}

@@ -1,14 +1,9 @@
 import { sleep } from "../async/deadline.ts";
 import { ServiceError } from "../model/errors.ts";
-
-/** A host (`URL.host`) that is left alone, and for how long from now. */
-export interface HostPause {
-  host: string;
-  seconds: number;
-}
+import type { HostPause } from "../model/url-parts.ts";
 
 /** @param knownS How long the host was to be left alone anyway, seconds from now. */
-type PauseListener = (pause: HostPause, knownS: number) => void;
+export type PauseListener = (pause: HostPause, knownS: number) => void;
 
 /** Longest pause, seconds: a host that asks for more is asked again after this time. */
 const maxPauseS = 3_600;

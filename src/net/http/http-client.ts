@@ -1,4 +1,5 @@
 import { isPauseStatus, ServiceError } from "../../model/errors.ts";
+import type { HostPause } from "../../model/url-parts.ts";
 import { AddressGuard, type BlockObserver, type Lookup } from "../addresses/address-guard.ts";
 import { checkPartial, parseUnsatisfiedRange } from "../byte-range.ts";
 import type { GetOptions, HttpClient, HttpResponse } from "../client.ts";
@@ -8,7 +9,7 @@ import { type Deadline, startDeadline } from "../../async/deadline.ts";
 import { createHostSlots, discard, type Exchange, exchange, requestFields } from "./exchange.ts";
 import { guardedOptions } from "../addresses/guarded-connector.ts";
 import { createHostPools } from "./host-pools.ts";
-import { type HostPause, HostPauses } from "../host-pauses.ts";
+import { HostPauses } from "../host-pauses.ts";
 import { findUrlProblem, urlForMessage } from "../http-url.ts";
 import { createResponseBody, type MinSpeed } from "./response-body.ts";
 import { createReadBufferPool, type ReadBufferPool } from "./read-buffer-pool.ts";

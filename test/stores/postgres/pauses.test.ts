@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from "vitest";
-import type { SharedPause } from "../../../src/feed/processes.ts";
+import type { HostPause } from "../../../src/model/url-parts.ts";
 import { openPostgresStore } from "../../../src/stores/postgres/postgres-store.ts";
 import { openDatabase } from "../../postgres/database.ts";
 import { pollOptions } from "./feed-harness.ts";
@@ -9,7 +9,7 @@ import { query } from "./query.ts";
 async function openProcess(url: string) {
   const store = await openPostgresStore({ url });
   onTestFinished(() => store.close());
-  const heard: SharedPause[] = [];
+  const heard: HostPause[] = [];
   const unfollow = await store.pauses!.follow((pause) => heard.push(pause));
   const secondsOf = (host: string) => heard.findLast((pause) => pause.host === host)?.seconds ?? 0;
   // It may hear of a pause twice: when it begins to follow them, and when it has connected.

@@ -1,5 +1,5 @@
 import type { SerializedError } from "../../../model/errors.ts";
-import type { HostPause } from "../../../net/host-pauses.ts";
+import type { HostPause } from "../../../model/url-parts.ts";
 import type { Download, DownloadJob, DownloadProgress } from "../../engine.ts";
 import type { FileWork } from "../output/assemble-streams.ts";
 

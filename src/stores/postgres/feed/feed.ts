@@ -1,6 +1,7 @@
 import type { ClientBase, ClientConfig, Pool } from "pg";
 import type { BaseLogger } from "pino";
-import type { Broadcast, SharedPause, SharedPauses } from "../../../feed/processes.ts";
+import type { Broadcast, SharedPauses } from "../../../feed/processes.ts";
+import type { HostPause } from "../../../model/url-parts.ts";
 import { createTaskEvents, feedBounds, type TaskEvent, type TaskEvents } from "../../../feed/task-events.ts";
 import { type State, states } from "../../../model/task.ts";
 import type { Sql } from "../database.ts";
@@ -183,15 +184,15 @@ const maxPruned = 100;
 
 /** Creates the pauses in `unreel.host_pauses`, as the listener hears of them. */
 function createPauseRows(pool: Queryable) {
-  const listeners = new Set<(pause: SharedPause) => void>();
+  const listeners = new Set<(pause: HostPause) => void>();
 
-  function tell(pause: SharedPause): void {
+  function tell(pause: HostPause): void {
     for (const listener of listeners) listener(pause);
   }
 
   return {
     /** As `follow` of `SharedPauses`. */
-    async follow(listener: (pause: SharedPause) => void): Promise<() => void> {
+    async follow(listener: (pause: HostPause) => void): Promise<() => void> {
       listeners.add(listener);
       (await readRows(pool)).forEach(listener);
       return () => void listeners.delete(listener);
@@ -208,8 +209,8 @@ function createPauseRows(pool: Queryable) {
   };
 }
 
-async function readRows(client: Queryable): Promise<SharedPause[]> {
-  const { rows } = await client.query<SharedPause>(
+async function readRows(client: Queryable): Promise<HostPause[]> {
+  const { rows } = await client.query<HostPause>(
     `SELECT host, extract(epoch FROM ends_at - now())::float8 AS seconds FROM unreel.host_pauses
      WHERE ends_at > now() ORDER BY ends_at DESC LIMIT ${maxHosts}`,
   );
@@ -217,7 +218,7 @@ async function readRows(client: Queryable): Promise<SharedPause[]> {
 }
 
 /** Writes a pause, and announces it to the processes if it ends later than the one before; removes some that have ended. */
-export async function writePause(sql: Sql, { host, seconds }: SharedPause): Promise<void> {
+export async function writePause(sql: Sql, { host, seconds }: HostPause): Promise<void> {
   await sql.query(
     `WITH ended AS (
        DELETE FROM unreel.host_pauses WHERE host IN (SELECT host FROM unreel.host_pauses
