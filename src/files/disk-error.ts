@@ -1,4 +1,4 @@
-import { ServiceError } from "../model/errors.ts";
+import { ServiceError, systemErrorCode } from "../model/errors.ts";
 
 /**
  * Converts a file system error to a ServiceError: `disk_full` for ENOSPC, EDQUOT and EFBIG, as a later attempt would fail too, else
@@ -9,9 +9,9 @@ import { ServiceError } from "../model/errors.ts";
  */
 export function diskError(tried: string, error: unknown): unknown {
   if (error instanceof SuppressedError) return diskError(tried, error.suppressed);
-  const code = codeOf(error);
+  const code = systemErrorCode(error);
   // Node's own codes (ERR_…) are defects of this program.
-  if (!/^E[A-Z0-9]+$/.test(code)) return error;
+  if (code === undefined || !/^E[A-Z0-9]+$/.test(code)) return error;
   const isFull = noSpaceCodes.has(code);
   const reason = reasons.get(code);
   const message = `cannot ${tried}: ${reason === undefined ? `file system error ${code}` : `${reason} (${code})`}`;
@@ -50,7 +50,7 @@ export async function withDiskError<T>(tried: string, work: () => Promise<T>): P
 
 /** Returns whether the error is ENOENT: no such file or folder. */
 export function isMissing(error: unknown): boolean {
-  return codeOf(error) === "ENOENT";
+  return systemErrorCode(error) === "ENOENT";
 }
 
 /** Returns what `found` resolves to; undefined if it rejects because there is no such file or folder. */
@@ -65,15 +65,10 @@ export async function unlessMissing<T>(found: Promise<T>): Promise<T | undefined
 
 /** Returns whether the error is EEXIST: something has the name. */
 export function isTaken(error: unknown): boolean {
-  return codeOf(error) === "EEXIST";
+  return systemErrorCode(error) === "EEXIST";
 }
 
 /** Whether the file system, or another one that is mounted, cannot do what it was asked for. */
 export function isUnsupported(error: unknown): boolean {
-  return ["EPERM", "ENOSYS", "ENOTSUP", "EOPNOTSUPP"].includes(codeOf(error));
-}
-
-/** Returns the code of an error of Node or the system; `""` of any other. */
-export function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : "";
+  return ["EPERM", "ENOSYS", "ENOTSUP", "EOPNOTSUPP"].includes(systemErrorCode(error) ?? "");
 }

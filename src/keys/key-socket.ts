@@ -9,7 +9,7 @@ import type { KeyStore } from "../stores/key-store.ts";
 import { noFollow } from "../files/no-follow.ts";
 import { KeyCommand, KeyResult, runKeyCommand } from "./commands.ts";
 import { hashOf } from "./secrets.ts";
-import { messageOf } from "../model/errors.ts";
+import { messageOf, systemErrorCode } from "../model/errors.ts";
 import { parseJson } from "../model/schema.ts";
 
 interface KeySocketOptions {
@@ -118,9 +118,8 @@ async function connectTo(path: string): Promise<Socket | undefined> {
     await once(socket, "connect");
     return socket;
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
     // EINVAL: the path is too long for a socket, so no service has one there.
-    if (["ENOENT", "ECONNREFUSED", "EINVAL"].includes(code ?? "")) return undefined;
+    if (["ENOENT", "ECONNREFUSED", "EINVAL"].includes(systemErrorCode(error) ?? "")) return undefined;
     throw error;
   }
 }

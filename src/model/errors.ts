@@ -170,6 +170,12 @@ export function messageOf(thrown: unknown): string {
   return asError(thrown).message;
 }
 
+/** Returns the `code` of an error of the system, Node or undici ("ECONNREFUSED", "UND_ERR_SOCKET", …); undefined of any other. */
+export function systemErrorCode(error: unknown): string | undefined {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return typeof code === "string" ? code : undefined;
+}
+
 /** An error as sent between processes. */
 export interface SerializedError extends Pick<
   ServiceError,

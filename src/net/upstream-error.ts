@@ -1,4 +1,4 @@
-import { type ErrorCode, ServiceError } from "../model/errors.ts";
+import { type ErrorCode, ServiceError, systemErrorCode } from "../model/errors.ts";
 import { undici } from "./undici.ts";
 
 /** Largest header of a response. */
@@ -79,10 +79,4 @@ function connectionFault(code: string): string {
   // What comes is no TLS record, as from a server of plain HTTP.
   if (code === "ERR_SSL_WRONG_VERSION_NUMBER") return "the server does not speak HTTPS on this port";
   return "the connection failed";
-}
-
-/** Returns the `code` of a system, undici or zlib error ("ECONNREFUSED", "UND_ERR_SOCKET", …). */
-export function systemErrorCode(error: unknown): string | undefined {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  return typeof code === "string" ? code : undefined;
 }

@@ -1,11 +1,10 @@
 import type { LookupAddress } from "node:dns";
 import { isIP } from "node:net";
 import { untilAborted } from "../../async/deadline.ts";
-import { ServiceError } from "../../model/errors.ts";
+import { ServiceError, systemErrorCode } from "../../model/errors.ts";
 import { type Networks, parseNetworks, specialClasses, specialClassOf, embeddedIPv4 } from "./addresses.ts";
 import { shorten } from "../http-url.ts";
 import { isLocalName } from "./not-public.ts";
-import { systemErrorCode } from "../upstream-error.ts";
 import { lookup as systemLookup } from "node:dns/promises";
 import { Shares } from "../../async/shares.ts";
 

@@ -7,10 +7,10 @@ import {
   createInflateRaw,
   createZstdDecompress,
 } from "node:zlib";
-import { ServiceError } from "../../model/errors.ts";
+import { ServiceError, systemErrorCode } from "../../model/errors.ts";
 import { shorten } from "../http-url.ts";
 import { joinedChunks } from "../response-framing.ts";
-import { invalidResponseError, systemErrorCode } from "../upstream-error.ts";
+import { invalidResponseError } from "../upstream-error.ts";
 
 /** The codings that the client accepts and decodes. */
 export const acceptEncoding = "gzip, deflate, br, zstd";

@@ -1,10 +1,10 @@
 import { constants } from "node:fs";
 import { copyFile, type FileHandle, link, lstat, open, rename, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { codeOf, isUnsupported, unlessMissing } from "../../files/disk-error.ts";
+import { isUnsupported, unlessMissing } from "../../files/disk-error.ts";
 import type { OpenResult } from "../../files/files.ts";
 import { noFollow } from "../../files/no-follow.ts";
-import { ServiceError } from "../../model/errors.ts";
+import { ServiceError, systemErrorCode } from "../../model/errors.ts";
 import { type OpenFolder, setMode } from "./folders.ts";
 
 /** What a file is recognised by as the one that was put there: nothing has been written to it since. */
@@ -60,7 +60,7 @@ async function linkResult(from: string, path: string): Promise<void> {
   try {
     await link(from, path);
   } catch (error) {
-    if (codeOf(error) !== "EXDEV") throw error;
+    if (systemErrorCode(error) !== "EXDEV") throw error;
     const rule = "LIBRARY_LINK=hard needs LIBRARY_DIR and DATA_DIR on one file system";
     throw new ServiceError("unavailable", rule, { cause: error });
   }
@@ -117,7 +117,7 @@ export async function renameExclusively(from: string, to: string): Promise<void>
   try {
     await link(from, to);
   } catch (error) {
-    if (!isUnsupported(error) && codeOf(error) !== "EMLINK") throw error;
+    if (!isUnsupported(error) && systemErrorCode(error) !== "EMLINK") throw error;
     // The file system has no links: an empty file takes the name first.
     await (await open(to, "wx", 0o600)).close();
     await rename(from, to);
