@@ -4,7 +4,7 @@ export type Resources = Map<string, Resource>;
 export interface Resource {
   type: string;
   body: Buffer;
-  /** Default: made of the body. */
+  /** Default: made of the body; empty: it has none. */
   etag?: string;
 }
 

@@ -109,7 +109,7 @@ export async function startSite(resources: Resources, { bytesPerSecond = Infinit
 
 function answerTo({ headers: asked }: IncomingMessage, { type, body, ...stated }: Resource) {
   const etag = stated.etag ?? `"${createHash("sha1").update(body).digest("hex")}"`;
-  const headers = { "content-type": type, etag, "accept-ranges": "bytes" };
+  const headers = { "content-type": type, ...(etag !== "" && { etag }), "accept-ranges": "bytes" };
   const [, first, last] = /^bytes=(\d+)-(\d*)$/.exec(asked.range ?? "") ?? [];
   const isWhole = first === undefined || (asked["if-range"] ?? etag) !== etag;
   if (isWhole) return { status: 200, headers: { ...headers, "content-length": body.length }, body };

@@ -10,8 +10,8 @@ import type { FileType } from "../../../parsers/media-type.ts";
 import type { ByteSpan } from "../../../remux/samples.ts";
 
 /**
- * Fetches the end of a file before the rest of it; resolves with the path of a file with these bytes, or `null` if they cannot be had, or nothing
- * shows that they belong to the rest.
+ * Fetches the end of a file before the rest of it; resolves with the path of a file with these bytes, or `null` if they cannot be had, or seem
+ * to belong to another file.
  */
 export type FetchEnd = (end: ByteSpan) => Promise<string | null>;
 

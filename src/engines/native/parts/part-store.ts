@@ -6,7 +6,7 @@ import { fetchPart } from "./fetch-part.ts";
 import { type Journal, openJournal } from "./journal.ts";
 import { type CheckFreeSpace, Quota } from "./quota.ts";
 import type { TakeBytes } from "./receiver.ts";
-import { isResumable, isSameRepresentation, type Representation } from "./representation.ts";
+import { isSameRepresentation, type Representation } from "./representation.ts";
 import { Repeats, RetryPolicy } from "./retry-policy.ts";
 import { type FetchedPart, type FetchOptions, type Part, StoredPart } from "./stored-part.ts";
 import { WholeResources } from "./whole-resources.ts";
@@ -139,11 +139,10 @@ export class PartStore {
     return part?.representation?.total !== null;
   }
 
-  /** Whether bytes of a representation seem to belong to a part, which need not be complete: its validator says so; the caller compares bytes, too. */
-  isPartOf(name: string, representation: Representation | null): boolean {
+  /** Whether bytes of a representation seem to belong to a part, which need not be complete; the caller compares bytes, too. */
+  seemsPartOf(name: string, representation: Representation | null): boolean {
     const known = this.#stored.get(name)?.representation ?? null;
-    if (known === null || representation === null || !isResumable(known)) return false;
-    return isSameRepresentation(known, representation, true);
+    return known !== null && representation !== null && isSameRepresentation(known, representation, true);
   }
 
   /** Returns the paths of the complete parts. */

@@ -85,7 +85,7 @@ export class SourceFetcher {
   }
 
   /**
-   * Fetches the end of a file that is being fetched into another one, whose path it returns; `null` if nothing shows that it is of the same
+   * Fetches the end of a file that is being fetched into another one, whose path it returns; `null` if it seems to be of another
    * representation.
    */
   async fetchEnd(source: FileSource, { start, end }: ByteSpan): Promise<string | null> {
@@ -93,7 +93,7 @@ export class SourceFetcher {
     const range = { offset: start, length: end - start };
     const part = { name: `${name}-end`, url, range, chunkBytes: format.http_chunk_size, isPartialOnly: true };
     const { path, representation } = await this.#fetchPart(source, part);
-    return this.#deps.parts.isPartOf(name, representation) ? path : null;
+    return this.#deps.parts.seemsPartOf(name, representation) ? path : null;
   }
 
   /** Fetches what ranges need of a source that is one file into another at `path`, as `fetchPartialMedia`; `null`: it is not. */
