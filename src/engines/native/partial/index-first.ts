@@ -35,13 +35,14 @@ export function mediaBeforeIndex(head: Buffer): Box | undefined {
   for (let at = 0; at + 16 <= head.length;) {
     const found = boxAt(numbersIn(head), at, Infinity);
     if (found === undefined || found.type === "moov") return undefined;
-    if (found.type === "mdat") return found;
+    // Some files have an empty one in front.
+    if (found.type === "mdat" && found.end > found.body) return found;
     at = found.end;
   }
   return undefined;
 }
 
-/** Longer ones have more than an index. */
+/** Longer ones have more than an index, as have those that are most of the file. */
 const maxEndBytes = 32 << 20;
 const recordBytes = 64 << 10;
 const headRecordBytes = 48 << 10;
@@ -67,7 +68,7 @@ export class IndexFirst {
     this.#start = { ...start, head: Buffer.from(start.head.subarray(0, start.media.start)) };
     this.#end = { start: start.media.end, end: start.totalBytes };
     const endBytes = start.totalBytes - start.media.end;
-    this.#isOver = endBytes <= 0 || endBytes > maxEndBytes;
+    this.#isOver = endBytes <= 0 || endBytes > Math.min(maxEndBytes, start.totalBytes / 2);
   }
 
   /** Call this when the file has grown. */
