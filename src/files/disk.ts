@@ -21,29 +21,15 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
   const results = join(folder, "files");
   const otherResults = join(folder, "others");
   const workFolders = join(folder, "parts");
-  const folders = [results, otherResults, workFolders];
-
   async function removeAll(id: string): Promise<void> {
     await rm(join(results, id), { force: true });
     await removeFolder(join(otherResults, id));
     await removeFolder(join(workFolders, id));
   }
 
-  async function hasFiles(id: string): Promise<boolean> {
-    for (const parent of folders) {
-      if ((await unlessMissing(lstat(join(parent, id)))) !== undefined) return true;
-    }
-    return false;
-  }
-
-  /** Names of files and folders; those of a task may be there several times. */
-  async function listNames(): Promise<string[]> {
-    const names = await Promise.all(folders.map((path) => unlessMissing(readdir(path))));
-    return names.flatMap((found) => found ?? []);
-  }
-
   return {
     ...createWorkFolders(workFolders),
+    ...createListings([results, otherResults, workFolders]),
 
     saveResult: (id, path, others = []) =>
       withDiskError(`save the file of task ${id}`, async () => {
@@ -63,25 +49,6 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
         openResult(number === 0 ? join(results, id) : join(otherResults, id, String(number)), id),
       ),
 
-    withFiles: (ids) =>
-      withDiskError("find the files of tasks", async () => {
-        const wanted = new Set(ids.filter(isTaskId));
-        if (wanted.size > mostLookedUp) return new Set((await listNames()).filter((name) => wanted.has(name)));
-        const found = new Set<string>();
-        for (const id of wanted) if (await hasFiles(id)) found.add(id);
-        return found;
-      }),
-
-    openStream: (id) =>
-      ofTask("open the stream", id, undefined, async () => {
-        const workFolder = join(workFolders, id);
-        const stream = await openMediaStream(workFolder);
-        if (stream === undefined) await requestStream(workFolder);
-        return stream;
-      }),
-
-    markStream: (id) => ofTask("mark the stream", id, undefined, () => markStream(join(workFolders, id))),
-
     remove: (id) => ofTask("remove the file", id, undefined, () => removeAll(id)),
 
     isInUse: (id) =>
@@ -94,8 +61,6 @@ export function openDiskFiles({ folder }: { folder: string }): FileStore {
         }
         return false;
       }),
-
-    ids: () => withDiskError("list the files", async () => [...new Set((await listNames()).filter(isTaskId))]),
 
     freeBytes: () =>
       withDiskError("read the free disk space", async () => {
@@ -120,7 +85,41 @@ async function saveOthers(folder: string, paths: readonly string[]): Promise<voi
   await syncFolder(folder);
 }
 
-type WorkFolders = Pick<FileStore, "openWorkFolder" | "removeWorkFolder" | "removeOldWorkFolder">;
+type Listings = Pick<FileStore, "withFiles" | "ids">;
+
+/** @param folders What is in them has the name of a task. */
+function createListings(folders: readonly string[]): Listings {
+  async function hasFiles(id: string): Promise<boolean> {
+    for (const parent of folders) {
+      if ((await unlessMissing(lstat(join(parent, id)))) !== undefined) return true;
+    }
+    return false;
+  }
+
+  /** Returns names of files and folders; those of a task may be there several times. */
+  async function listNames(): Promise<string[]> {
+    const names = await Promise.all(folders.map((path) => unlessMissing(readdir(path))));
+    return names.flatMap((found) => found ?? []);
+  }
+
+  return {
+    withFiles: (ids) =>
+      withDiskError("find the files of tasks", async () => {
+        const wanted = new Set(ids.filter(isTaskId));
+        if (wanted.size > mostLookedUp) return new Set((await listNames()).filter((name) => wanted.has(name)));
+        const found = new Set<string>();
+        for (const id of wanted) if (await hasFiles(id)) found.add(id);
+        return found;
+      }),
+
+    ids: () => withDiskError("list the files", async () => [...new Set((await listNames()).filter(isTaskId))]),
+  };
+}
+
+type WorkFolders = Pick<
+  FileStore,
+  "openWorkFolder" | "removeWorkFolder" | "removeOldWorkFolder" | "openStream" | "markStream"
+>;
 
 function createWorkFolders(folder: string): WorkFolders {
   return {
@@ -141,6 +140,16 @@ function createWorkFolders(folder: string): WorkFolders {
         await removeFolder(path);
         return true;
       }),
+
+    openStream: (id) =>
+      ofTask("open the stream", id, undefined, async () => {
+        const path = join(folder, id);
+        const stream = await openMediaStream(path);
+        if (stream === undefined) await requestStream(path);
+        return stream;
+      }),
+
+    markStream: (id) => ofTask("mark the stream", id, undefined, () => markStream(join(folder, id))),
   };
 }
 

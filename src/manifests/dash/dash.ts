@@ -77,9 +77,8 @@ export function openMpd(text: string, url: URL, base = 0) {
       const periods = timePeriods(root);
       const available = availabilityOf(root, periods, nowMs);
       const availability = available && { ...available, isReload };
-      if (isLive && availability === null) {
-        throw invalidManifestError(url, "a dynamic MPD must have an availabilityStartTime");
-      }
+      const rule = "a dynamic MPD must have an availabilityStartTime";
+      if (isLive && availability === null) throw invalidManifestError(url, rule);
       const hasEnded = availability === null || availability.endS === Infinity;
       const wanted = findFormat(formats, formatId);
       const found =
@@ -88,15 +87,11 @@ export function openMpd(text: string, url: URL, base = 0) {
         (before && mostSimilar(listed, before));
       if (found === undefined) throw refusalError("format_unavailable", url, `it lists no format ${quote(formatId)}`);
       const { representations, missing } = found.join();
-      if (found.format.has_drm || representations.some(({ has_drm }) => has_drm)) {
-        const reason = "its keys come from a licence server (ContentProtection)";
-        throw refusalError("drm_protected", url, reason);
-      }
+      const isProtected = found.format.has_drm || representations.some(({ has_drm }) => has_drm);
+      if (isProtected)
+        throw refusalError("drm_protected", url, "its keys come from a licence server (ContentProtection)");
       // What a live stream lacks for a while is a gap in it.
-      if (missing !== null && hasEnded) {
-        const reason = `Period ${missing + 1} has nothing of the container and codecs of ${quote(formatId)}`;
-        throw refusalError("format_unavailable", url, reason);
-      }
+      if (missing !== null && hasEnded) throw discontinuedError(formatId, missing, url);
       const { segments, ...beyond } = segmentsOf(representations, periods, url, availability);
       const isDated = availability !== null && segments.every(({ dateMs }) => dateMs !== undefined);
       if (!hasEnded) return { segments, hasEnded, isDated, refreshS: refreshOf(root, longestOf(segments)) };
@@ -117,6 +112,12 @@ function longestOf(segments: readonly Segment[]): number {
 
 function refusalError(code: "drm_protected" | "format_unavailable", url: URL, reason: string): ServiceError {
   return new ServiceError(code, `cannot download from the manifest at ${urlForMessage(url)}: ${reason}`);
+}
+
+/** @param period The first one without it, counted from 0. */
+function discontinuedError(formatId: string, period: number, url: URL): ServiceError {
+  const reason = `Period ${period + 1} has nothing of the container and codecs of ${quote(formatId)}`;
+  return refusalError("format_unavailable", url, reason);
 }
 
 function quote(text: string): string {

@@ -128,25 +128,9 @@ export function createMemberEnds(
     return { last, events: [...events, ...followAll(changes)] };
   }
 
-  /** Removes members that the collection alone has; the others leave it. */
-  function removeMembers(collection: number, after: number): EndedMembers {
-    const events: TaskEvent[] = [];
-    const { places, last } = tables.endings.membersAfter(collection, after);
-    for (const place of places) {
-      if (place.isOwn === 0) tables.removePlace(collection, place);
-      const member = place.isOwn === 0 ? undefined : tables.find(place.seq);
-      // One that comes again is removed already.
-      if (member === undefined) continue;
-      tables.removePlacesOf(member.seq);
-      tables.tasks.remove(member);
-      events.push(deletedEvent(member.id, member.owner));
-    }
-    return { last, events };
-  }
-
   function endMembers(collection: number, after: number): EndedMembers {
     const row = tables.find(collection);
-    if (row === undefined) return removeMembers(collection, after);
+    if (row === undefined) return removeMembers(tables, collection, after);
     // It may have been queued again meanwhile.
     return row.state === "canceled" ? cancelMembers(collection, after) : { events: [] };
   }
@@ -174,6 +158,22 @@ export function createMemberEnds(
       return { result: { isWhole: last === undefined }, events };
     },
   };
+}
+
+/** Removes members that the collection alone has; the others leave it. */
+function removeMembers(tables: Tables, collection: number, after: number): EndedMembers {
+  const events: TaskEvent[] = [];
+  const { places, last } = tables.endings.membersAfter(collection, after);
+  for (const place of places) {
+    if (place.isOwn === 0) tables.removePlace(collection, place);
+    const member = place.isOwn === 0 ? undefined : tables.find(place.seq);
+    // One that comes again is removed already.
+    if (member === undefined) continue;
+    tables.removePlacesOf(member.seq);
+    tables.tasks.remove(member);
+    events.push(deletedEvent(member.id, member.owner));
+  }
+  return { last, events };
 }
 
 export type Followers = ReturnType<typeof createFollowers>;
