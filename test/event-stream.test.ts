@@ -1,7 +1,10 @@
+import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import * as fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { EventSourceMessage } from "eventsource-parser";
-import { readEvents } from "../src/feed/feed-client.ts";
+import { createFeedClient, readEvents } from "../src/feed/feed-client.ts";
 
 async function read(...chunks: (string | Uint8Array)[]): Promise<EventSourceMessage[]> {
   async function* bytes() {
@@ -53,5 +56,59 @@ describe("reading an event stream", () => {
     await expect(read(...Array.from({ length: 20 }, () => chunk))).rejects.toThrow("too long");
     const lines = Buffer.alloc(1024 * 1024, `data: ${"x".repeat(100)}\n`);
     await expect(read(...Array.from({ length: 20 }, () => lines))).rejects.toThrow("too long");
+  });
+});
+
+describe("following an event stream", () => {
+  it("notices a service that is silent for 45 s, after a list was read and while one is, however many resets came before", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    let stream: ServerResponse | undefined;
+    const server = createServer((_request, response) => {
+      stream = response;
+      response.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders();
+    });
+    onTestFinished(() => server.close().closeAllConnections());
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    let lists = 0;
+    const reading = Promise.withResolvers<void>();
+    const lost = [Promise.withResolvers<unknown>(), Promise.withResolvers<unknown>()];
+    const client = createFeedClient({
+      url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`),
+      async readAll(signal) {
+        lists += 1;
+        if (lists < 5) return [lists];
+        reading.resolve();
+        await once(signal, "abort");
+        throw signal.reason;
+      },
+      parse: async () => [0],
+      onDisconnect: (error) => lost.shift()?.resolve(error),
+    });
+    const [afterwards, later] = lost.map(({ promise }) => promise);
+    const leaving = new AbortController();
+    const changes = client.follow(leaving.signal);
+    const next = async () => (await changes.next()).value;
+    const reset = () => stream?.write("id: 1\nevent: reset\ndata: {}\n\n");
+    expect(await next()).toEqual([1]);
+    reset();
+    expect(await next()).toEqual([2]);
+    reset();
+    expect(await next()).toEqual([3]);
+    const fourth = next();
+    await vi.advanceTimersByTimeAsync(45_000);
+    expect(await afterwards).toEqual(new Error("no data for 45 s"));
+    const connected = once(server, "request");
+    await vi.advanceTimersByTimeAsync(200);
+    await connected;
+    reset();
+    expect(await fourth).toEqual([4]);
+    reset();
+    const fifth = next();
+    await reading.promise;
+    await vi.advanceTimersByTimeAsync(45_000);
+    expect(await later).toEqual(new Error("no data for 45 s"));
+    leaving.abort();
+    expect(await fifth).toBeUndefined();
   });
 });

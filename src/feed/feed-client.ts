@@ -38,29 +38,28 @@ export function createFeedClient<Change>(options: FeedOptions<Change>) {
 
   async function* connect(signal: AbortSignal): AsyncGenerator<Change[]> {
     const connection = new AbortController();
-    const silence = createTimer((error) => connection.abort(error));
+    const expectDataWithin = createDeadline(connection);
     try {
-      silence.start(responseTimeoutMs);
-      const fields = { ...headers, ...(lastId !== undefined && { "last-event-id": lastId }) };
+      expectDataWithin(responseTimeoutMs);
+      const place = lastId !== undefined && { "last-event-id": lastId };
       const ended = AbortSignal.any([signal, connection.signal]);
-      const stream = await openStream(url, fields, ended);
-      const onData = () => silence.start(silenceMs);
-      const read = () => {
-        silence.start(readMs);
+      const stream = await openStream(url, { ...headers, ...place }, ended);
+      const read = async () => {
+        expectDataWithin(readMs);
         readMs = longestReadMs;
-        return readAll(ended);
+        const all = await readAll(ended);
+        readMs = silenceMs;
+        return all;
       };
       if (lastId === undefined) yield await read();
       pauseMs = firstPauseMs;
-      readMs = silenceMs;
       onConnect?.();
-      for await (const events of readEvents(chunksOf(stream, onData))) {
-        const isReset = events.some(({ event }) => event === "reset");
-        yield isReset ? await read() : await parse(events, ended);
+      for await (const events of readEvents(chunksOf(stream, () => expectDataWithin(silenceMs)))) {
+        yield events.some(({ event }) => event === "reset") ? await read() : await parse(events, ended);
         lastId = events.findLast(({ id }) => id !== undefined)?.id ?? lastId;
       }
     } finally {
-      silence.stop();
+      expectDataWithin();
       connection.abort();
     }
   }
@@ -90,15 +89,12 @@ export function createFeedClient<Change>(options: FeedOptions<Change>) {
   };
 }
 
-/** Creates a timer that calls back, with an error, once no data have come for so long; `start` starts it again. */
-function createTimer(onEnd: (error: Error) => void) {
+/** Creates a function that aborts `connection` unless it is called again within `ms`; without `ms` it only ends the wait before. */
+function createDeadline(connection: AbortController) {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  return {
-    start(ms: number): void {
-      clearTimeout(timer);
-      timer = setTimeout(() => onEnd(new Error(`no data for ${ms / 1000} s`)), ms);
-    },
-    stop: () => clearTimeout(timer),
+  return (ms?: number): void => {
+    clearTimeout(timer);
+    if (ms) timer = setTimeout(() => connection.abort(new Error(`no data for ${ms / 1000} s`)), ms);
   };
 }
 
@@ -184,13 +180,18 @@ export async function* readEvents(stream: AsyncIterable<Uint8Array>): AsyncGener
   }
 }
 
-/** Yields the chunks of a stream, which not every browser can iterate over; `onChunk` is called at the start, too. */
+/**
+ * Yields the chunks of a stream, which not every browser can iterate over; `onChunk` is called when one has come, and when the next
+ * one is awaited.
+ */
 async function* chunksOf(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   onChunk: () => void,
 ): AsyncGenerator<Uint8Array> {
-  onChunk();
-  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+  for (;;) {
+    onChunk();
+    const part = await reader.read();
+    if (part.done) return;
     onChunk();
     yield part.value;
   }
@@ -199,11 +200,10 @@ async function* chunksOf(
 /** Resolves after `ms`, or when `signal` is aborted. */
 async function sleep(ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const wake = () => resolve();
-  const timer = setTimeout(wake, ms);
-  signal.addEventListener("abort", wake);
+  const { promise, resolve } = Promise.withResolvers<unknown>();
+  const timer = setTimeout(resolve, ms);
+  signal.addEventListener("abort", resolve);
   await promise;
   clearTimeout(timer);
-  signal.removeEventListener("abort", wake);
+  signal.removeEventListener("abort", resolve);
 }
