@@ -338,8 +338,14 @@ describe("the paths", () => {
   it.each([
     ["GET", "/tasks?limit=3", "/tasks/?limit=3"],
     ["POST", "/tasks", "/tasks/"],
-    ["GET", "/info/?url=a%20b", "/info?url=a%20b"],
-    ["GET", "/%74asks", "/tasks/"],
+    ["GET", "/info/?url=a%20b?c=/", "/info?url=a%20b?c=/"],
+    ["GET", "/tasks/0199d3f0-x/", "/tasks/0199d3f0-x"],
+    ["DELETE", "/tasks/x/?library=true", "/tasks/x?library=true"],
+    ["POST", "/tasks/x/retry/", "/tasks/x/retry"],
+    ["POST", "/tasks/batch/", "/tasks/batch"],
+    ["GET", "/tasks/x/files/a%2Fb/", "/tasks/x/files/a%2Fb"],
+    ["GET", "/health/ready/", "/health/ready"],
+    ["GET", "/%74asks", "/%74asks/"],
   ] as const)("%s %s redirects to %s, keeping method and body", async (method, url, location) => {
     const response = await app.inject({ method, url, ...(method === "POST" && { payload: {} }) });
     expect(response.statusCode).toBe(308);

@@ -1,11 +1,13 @@
 import { METHODS } from "node:http";
 import type { FastifyInstance } from "fastify";
 import { ServiceError } from "../../model/errors.ts";
+import { redirectOverSlash } from "../responses/empty.ts";
 import type { Access } from "./access.ts";
 
 /**
  * Records the paths of all routes. `refuseOthers`, called after the last route, adds a route for the
- * methods that a path does not have: 405 with `Allow` (RFC 9110 §15.5.6), for OPTIONS 204 with `Allow`.
+ * methods that a path does not have: 405 with `Allow` (RFC 9110 §15.5.6), for OPTIONS 204 with `Allow`. It also redirects to each
+ * path from the one with a slash more or less at its end.
  */
 export function registerMethods(app: FastifyInstance): { refuseOthers(): void } {
   const paths = new Map<string, Access | undefined>();
@@ -26,6 +28,9 @@ export function registerMethods(app: FastifyInstance): { refuseOthers(): void } 
         const methods = new Set(used.filter((method) => app.hasRoute({ method, url })));
         const others = app.supportedMethods.filter((method) => !methods.has(method));
         if (others.length > 0) refuse(app, { url, access, methods: [...methods], others });
+        const other = url.endsWith("/") ? url.slice(0, -1) : `${url}/`;
+        if (other === "" || url.endsWith("*") || paths.has(other)) continue;
+        app.all(other, { config: { access }, schema: { hide: true } }, redirectOverSlash);
       }
     },
   };

@@ -7,18 +7,19 @@ export function noContent(description: string) {
 }
 
 /**
- * Returns a handler that redirects to `path`, which is relative to the request's, keeping method, body and query
- * (RFC 9110 §15.4.9). The text is for people whose client does not follow it.
+ * Redirects to the same path with a slash at its end, or without it, keeping method, body and query (RFC 9110 §15.4.9). The text is for
+ * people whose client does not follow it.
  */
-export function redirectTo(path: string) {
-  return async ({ url }: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    const query = url.indexOf("?");
-    reply
-      .code(308)
-      .header("location", query === -1 ? path : path + url.slice(query))
-      .type("text/plain; charset=utf-8");
-    return reply.send(`the path is ${path}; follow the redirect, as curl -L does\n`);
-  };
+export async function redirectOverSlash({ url }: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  const [asked = ""] = url.split("?", 1);
+  const bare = asked.endsWith("/") ? asked.slice(0, -1) : asked;
+  const name = bare.slice(bare.lastIndexOf("/") + 1);
+  const path = bare === asked ? `${name}/` : `../${name}`;
+  reply
+    .code(308)
+    .header("location", path + url.slice(asked.length))
+    .type("text/plain; charset=utf-8");
+  return reply.send(`the path is ${path}; follow the redirect, as curl -L does\n`);
 }
 
 /**

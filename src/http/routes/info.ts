@@ -7,7 +7,6 @@ import { requireAcceptJson } from "../responses/accept.ts";
 import { PageUrl, parsePageUrl, refuseCutUrl } from "./page-url.ts";
 import { problems } from "../responses/problem.ts";
 import { createTurns, longJson, untilClosed } from "../responses/turns.ts";
-import { redirectTo } from "../responses/empty.ts";
 
 export const InfoQuerySchema = Type.Object({
   url: Type.String({ ...PageUrl, description: `${PageUrl.description}; percent-encoded` }),
@@ -83,8 +82,6 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (a
     if (length > longJson) await turns.wait(request, untilClosed(reply));
     return info;
   });
-
-  app.all("/info/", { schema: { hide: true } }, redirectTo("../info"));
 };
 
 /** Returns the greatest age that the request accepts, seconds (RFC 9111 §5.2.1). */

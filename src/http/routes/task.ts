@@ -11,7 +11,7 @@ import type { TaskStore } from "../../stores/store.ts";
 import { isActive, type Task } from "../../model/task.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { assertIfMatch, ConditionHeaders, etagOf, findMatch } from "../responses/etag.ts";
-import { noContent, redirectTo } from "../responses/empty.ts";
+import { noContent } from "../responses/empty.ts";
 import { assertVisible, requireTask } from "../access/ownership.ts";
 import type { ChangeInTurn } from "../access/request-limits.ts";
 import { PreferHeaders, type TaskWaits } from "../responses/prefer-wait.ts";
@@ -130,8 +130,6 @@ export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions
       return reply.code(204).send();
     }),
   );
-
-  app.all("/tasks", { schema: { hide: true } }, redirectTo("tasks/"));
 };
 
 /** Cancels a task that could still succeed, with its members: what it then put into the library would stay there. */
