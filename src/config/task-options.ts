@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Value, type ValueError } from "@sinclair/typebox/value";
 import { messageOf } from "../model/errors.ts";
-import { brokenRule, findLikelyOption, innermost } from "../model/schema.ts";
+import { brokenRule, findLikelyName, innermost } from "../model/schema.ts";
 import { TaskOptions } from "../model/task.ts";
 
 /** Without those that mean something only for one page. */
@@ -35,6 +35,6 @@ function describe(fault: ValueError) {
   const name = fault.path.slice(1);
   if (name === "") return `in braces, with ${known.join(", ")}`;
   if (name.includes("/") || known.includes(name)) return `${name} ${brokenRule(fault)}`;
-  const likely = findLikelyOption(name, known);
+  const likely = findLikelyName(name, known);
   return likely === undefined ? `${name} is none of ${known.join(", ")}` : `did you mean ${likely} by ${name}?`;
 }

@@ -181,7 +181,7 @@ export function findLikely(name: string, known: readonly string[]): string | und
   return known.find((other) => isSame(wordsOf(other))) ?? known.find((other) => isPart(wordsOf(other).join("")));
 }
 
-/** What yt-dlp, MeTube and cobalt call an option of a task, in lower case without separators. */
+/** What yt-dlp, MeTube and cobalt call an option of a task, and other services a parameter, in lower case without separators. */
 const namesElsewhere: Readonly<Record<string, readonly string[]>> = {
   max_height: ["quality", "resolution", "videoquality"],
   audio_only: ["extractaudio", "audioformat", "downloadmode"],
@@ -191,12 +191,14 @@ const namesElsewhere: Readonly<Record<string, readonly string[]>> = {
   embed: ["embedmetadata", "embedchapters", "embedthumbnail", "addmetadata"],
   entries: ["playlist", "playlistitems"],
   if_exists: ["downloadarchive", "overwrite", "overwrites"],
+  cursor: ["page", "offset"],
+  limit: ["perpage", "pagesize"],
 };
 
-/** As `findLikely`, of names that are refused in any case: those of other programs count as well. */
-export function findLikelyOption(name: string, known: readonly string[]): string | undefined {
+/** As `findLikely`, but the names that other programs use count as well. */
+export function findLikelyName(name: string, known: readonly string[]): string | undefined {
   const letters = wordsOf(name).join("");
-  return findLikely(name, known) ?? known.find((option) => namesElsewhere[option]?.includes(letters));
+  return findLikely(name, known) ?? known.find((own) => namesElsewhere[own]?.includes(letters));
 }
 
 /** Returns the one of `names` that a missing `known` most likely was written as; undefined: none. */

@@ -302,6 +302,7 @@ describe("a mistaken name in a body", () => {
     [{ audio: true }, "did you mean /options/audio_only?"],
     [{ "audio/only": true }, "/audio~1only in the body has no meaning; did you mean /options/audio_only?"],
     [{ option: { max_height: 720 } }, "did you mean /options?"],
+    [{ quality: "720" }, "/quality in the body has no meaning; did you mean /options/max_height?"],
   ])("is refused, and what is likely meant is named: %j", async (members, named) => {
     const problem = problemOf(await postTask(app, { url: pageUrl, ...members }));
     expect(problem).toMatchObject({ status: 400, code: "invalid_request", retryable: false });
@@ -349,7 +350,7 @@ describe("an invalid query", () => {
   });
 
   it("may have parameters that nobody knows", async () => {
-    expect((await app.inject("/tasks/?colour=green&page=2&start=5&stamp=1&_=17&id=x&__proto__=1")).statusCode).toBe(
+    expect((await app.inject("/tasks/?colour=green&quality=2&start=5&stamp=1&_=17&id=x&__proto__=1")).statusCode).toBe(
       200,
     );
   });
@@ -358,6 +359,9 @@ describe("an invalid query", () => {
     ["GET", "/tasks/?limt=10", "/limt in the query has no meaning; did you mean /limit?"],
     ["GET", "/tasks/?State=failed", "did you mean /state?"],
     ["GET", "/tasks/?status=failed", "did you mean /state?"],
+    ["GET", "/tasks/?page=2", "/page in the query has no meaning; did you mean /cursor?"],
+    ["GET", "/tasks/?offset=50", "did you mean /cursor?"],
+    ["GET", "/tasks/?per_page=10", "did you mean /limit?"],
     ["GET", "/tasks/events?owners=anna", "did you mean /owner?"],
     ["POST", "/tasks/?max_height=720", "did you mean /options/max_height in the body of POST /tasks/?"],
     ["POST", "/tasks/x/retry?format_id=1", "did you mean /options/format_id in the body of POST /tasks/?"],

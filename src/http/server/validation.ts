@@ -5,7 +5,7 @@ import { inputError, type InputFault, ServiceError } from "../../model/errors.ts
 import {
   brokenRule,
   findLikely,
-  findLikelyOption,
+  findLikelyName,
   findMisspelling,
   innermost,
   withIntegers,
@@ -84,7 +84,7 @@ function unknownName({ type, schema, path }: ValueError): string | undefined {
   if (type !== ValueErrorType.ObjectAdditionalProperties) return undefined;
   const parent = path.slice(0, path.lastIndexOf("/"));
   const known = Object.keys(schema["properties"] as object);
-  const likely = findLikelyOption(path.slice(parent.length + 1), known);
+  const likely = findLikelyName(path.slice(parent.length + 1), known);
   return likely === undefined
     ? `is unknown, must be one of ${known.join(", ")}`
     : `is unknown; did you mean ${parent}/${likely}?`;
@@ -131,7 +131,8 @@ interface RouteSchema {
 
 /**
  * Makes the routes of tasks and pages that are registered after it refuse misspelt names (ServiceError `invalid_request`): a query parameter or
- * a member of a body that has no meaning, but nearly the name of one that has, or of an option of a task. All others do no harm.
+ * a member of a body that has no meaning, but nearly the name of one that has or of an option of a task, or what other programs call that. All
+ * others do no harm.
  */
 export function refuseMistakenNames(app: FastifyInstance): void {
   app.addHook("onRoute", (route) => {
@@ -164,9 +165,9 @@ function findMistakes(values: object, own: readonly string[], part: "body" | "qu
 }
 
 function likelyPointer(name: string, own: readonly string[], part: "body" | "query"): string | undefined {
-  const ownName = findLikely(name, own);
+  const ownName = findLikelyName(name, own);
   if (ownName !== undefined) return `/${ownName}`;
-  const option = findLikely(name, optionNames);
+  const option = part === "body" ? findLikelyName(name, optionNames) : findLikely(name, optionNames);
   if (option === undefined) return undefined;
   return part === "body" ? `/options/${option}` : `/options/${option} in the body of POST /tasks/`;
 }
