@@ -180,9 +180,8 @@ function createTaskWrites(deps: PostgresStoreDeps): TaskWrites {
     retryMembers: (id, lease) => commit(id, (sql) => retryAndCommit(deps, sql, id, lease)),
 
     async update(id, change, options = {}) {
-      const changes = structuredClone(change);
-      const given = structuredClone(options);
-      return (await commit(id, (sql, members) => updateAndCommit(deps, sql, members, id, changes, given))).task;
+      const given = structuredClone({ id, change, options });
+      return (await commit(id, (sql, members) => updateAndCommit(deps, sql, members, given))).task;
     },
 
     async delete(id) {
@@ -209,24 +208,22 @@ async function updateAndCommit(
   deps: PostgresStoreDeps,
   sql: Transaction,
   members: MemberRow[] | undefined,
-  id: string,
-  change: TaskChange,
-  given: UpdateOptions,
+  { id, change, options }: { id: string; change: TaskChange; options: UpdateOptions },
 ) {
   const { jobs, now, maxQueued } = deps;
   const row = await lockRow(sql, id);
   const isCanceled = change.state === "canceled" && isCollection(row);
   if (isCanceled && members === undefined) throw mustLockMembers;
-  const written = updateDocument(row, change, given, now());
+  const written = updateDocument(row, change, options, now());
   const { task, stored } = written;
-  const delayMs = given.runAfter && delayOf(given.runAfter, now());
+  const delayMs = options.runAfter && delayOf(options.runAfter, now());
   const followers = await lockFollowers(sql, [row], stored.state);
   const held = change.state === undefined ? row : await replaceJob(jobs, sql, row, task, delayMs);
   const own = { row, written, held };
   if (isCanceled) return cancelAndCommit(deps, sql, own, members ?? []);
   const changes = [own, ...followAll(followers, deps)];
   const { limits } = row;
-  const { maxStoredBytes } = given;
+  const { maxStoredBytes } = options;
   const isChecked = limits !== null || maxStoredBytes !== undefined;
   const { number, use, waiting } = await writeChanges(isChecked ? sql.query : sql.queryAndCommit, sql, changes, deps);
   const free = maxQueued - waiting + useChange(row, stored).queued;
