@@ -149,8 +149,8 @@ const restFactor = 10;
 const minRestMs = 5_000;
 
 /** How long a caller waits for the first result, and for a newer one. */
-const firstPatienceMs = 1_000;
-const laterPatienceMs = 10;
+const firstWaitMs = 1_000;
+const laterWaitMs = 10;
 
 /**
  * Returns a function that returns what `read` last resolved to, reading again if that is old. It never waits for long:
@@ -176,8 +176,8 @@ export function createTimelyRead<T>(read: () => Promise<T>): () => Promise<T | u
 
   return async () => {
     if (performance.now() >= nextMs) reading ??= refresh();
-    const patienceMs = latest === undefined ? firstPatienceMs : laterPatienceMs;
-    if (reading !== undefined) await settledWithin(reading, patienceMs);
+    const waitMs = latest === undefined ? firstWaitMs : laterWaitMs;
+    if (reading !== undefined) await settledWithin(reading, waitMs);
     return latest;
   };
 }

@@ -50,14 +50,14 @@ export function createStreamSender({ store, files, streams, sendFile }: StreamDe
   /**
    * Responds once there is something to send, to HEAD with the header fields alone.
    *
-   * @param patienceMs A retry that is due later is not waited for; default: each is.
+   * @param maxRetryWaitMs A retry that is due later is not waited for; default: each is.
    * @param read Returns the task as it is now, if the caller may see it.
    * @throws ServiceError why the task failed, if it does before that; as `refuseBlindRange`; of `read`, the file store and the file sender
    */
   return async function sendStream(
     request: StreamRequest,
     reply: FastifyReply,
-    { id, read, patienceMs = Infinity }: StreamOrder,
+    { id, read, maxRetryWaitMs = Infinity }: StreamOrder,
   ): Promise<FastifyReply> {
     const isHead = request.method === "HEAD";
     if (!isHead) refuseBlindRange(request);
@@ -68,7 +68,7 @@ export function createStreamSender({ store, files, streams, sendFile }: StreamDe
       const task = await read();
       watch.note(task.state);
       watch.pauseOf = paceReader(task.owner ?? "", reply.raw);
-      const wanted = { files: takesStream(request) ? files : undefined, read, patienceMs };
+      const wanted = { files: takesStream(request) ? files : undefined, read, maxRetryWaitMs };
       found = await findStream(task, watch, wanted);
     } catch (error) {
       watch.close();
@@ -130,7 +130,7 @@ function streamBody(
 interface StreamOrder {
   id: string;
   read: () => Promise<Task>;
-  patienceMs?: number;
+  maxRetryWaitMs?: number;
 }
 
 interface FoundStream {
@@ -149,7 +149,11 @@ interface FoundStream {
 async function findStream(
   task: Task,
   watch: TaskWatch,
-  { files, read, patienceMs }: Pick<Required<StreamOrder>, "read" | "patienceMs"> & { files: FileStore | undefined },
+  {
+    files,
+    read,
+    maxRetryWaitMs,
+  }: Pick<Required<StreamOrder>, "read" | "maxRetryWaitMs"> & { files: FileStore | undefined },
 ): Promise<FoundStream | Task> {
   refuseCollection(task);
   for (let pauseMs = pollMs; !watch.isClosed; pauseMs = Math.min(longestPollMs, 1.25 * pauseMs)) {
@@ -159,7 +163,7 @@ async function findStream(
       if (ended.state === "succeeded") return ended;
       throw failureOf(ended);
     }
-    if (watch.isQueued && patienceMs < Infinity) refuseLateRetry(await read(), patienceMs);
+    if (watch.isQueued && maxRetryWaitMs < Infinity) refuseLateRetry(await read(), maxRetryWaitMs);
     // Its title is known once it runs.
     const opened = files && watch.isRunning ? await openStream(task.id, files) : undefined;
     if (opened !== undefined) return withTask(opened, read);
@@ -228,13 +232,13 @@ function failureOf({ id, state, error }: Task, retryAfterS?: number): ServiceErr
 }
 
 /** @throws ServiceError why the latest run failed, if the task waits longer than that for its next one */
-function refuseLateRetry(task: Task, patienceMs: number): void {
+function refuseLateRetry(task: Task, maxRetryWaitMs: number): void {
   const { state, error, retry_at: retryAt, updated_at: updatedAt } = task;
   if (state !== "queued" || error === null || retryAt === undefined) return;
   // The clock may have been set back since.
   const sinceMs = Math.max(Date.now(), Date.parse(updatedAt));
   const waitMs = Date.parse(retryAt) - sinceMs;
-  if (waitMs > patienceMs) throw failureOf(task, waitMs / 1000);
+  if (waitMs > maxRetryWaitMs) throw failureOf(task, waitMs / 1000);
 }
 
 function setHeaders(reply: FastifyReply, { mimeType, ext, bytes }: MediaStream, { id, url, info }: Task): void {

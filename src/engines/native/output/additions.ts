@@ -124,7 +124,7 @@ function nothingInTime({ subtitles }: AdditionJob): FetchedTexts {
 /** Starts `fetch`; `get` waits at most that long for its result, then returns `otherwise`. */
 function startPatient<T>(
   signal: AbortSignal,
-  patienceMs: number,
+  maxWaitMs: number,
   otherwise: T,
   fetch: (own: AbortSignal) => Promise<T>,
 ) {
@@ -135,7 +135,7 @@ function startPatient<T>(
   // It counts only if the media can be had.
   fetching.catch(() => {});
   const wait = async (): Promise<T> => {
-    const late = sleep(patienceMs, otherwise, { signal, ref: false });
+    const late = sleep(maxWaitMs, otherwise, { signal, ref: false });
     const found = await Promise.race([fetching, late]).catch((error: unknown) => {
       signal.throwIfAborted();
       throw error;
