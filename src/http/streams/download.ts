@@ -37,7 +37,7 @@ const DownloadQuery = Type.Object(
 );
 
 /** What passes soon is waited for. */
-const maxRetryWaitMs = 2_000;
+const maxWaitMs = 2_000;
 
 const fileSchema = getFileSchema(media, [...streamErrors, "cross_site", "invalid_url"]);
 
@@ -88,7 +88,7 @@ export const downloadRoutes: FastifyPluginAsyncTypebox<DownloadDeps> = async (ap
     const { id } = (await createTask(url, wanted, deps)).task;
     reply.header("content-location", `tasks/${id}`);
     const read = () => requireTask(store, { params: { id }, caller });
-    return sendStream(request, reply, { id, read, maxRetryWaitMs });
+    return sendStream(request, reply, { id, read, maxWaitMs });
   });
 };
 

@@ -50,14 +50,14 @@ export function createStreamSender({ store, files, streams, sendFile }: StreamDe
   /**
    * Responds once there is something to send, to HEAD with the header fields alone.
    *
-   * @param maxRetryWaitMs A retry that is due later is not waited for; default: each is.
+   * @param maxWaitMs A retry that is due later is not waited for; default: each is.
    * @param read Returns the task as it is now, if the caller may see it.
    * @throws ServiceError why the task failed, if it does before that; as `refuseBlindRange`; of `read`, the file store and the file sender
    */
   return async function sendStream(
     request: StreamRequest,
     reply: FastifyReply,
-    { id, read, maxRetryWaitMs = Infinity }: StreamOrder,
+    { id, read, maxWaitMs = Infinity }: StreamOrder,
   ): Promise<FastifyReply> {
     const isHead = request.method === "HEAD";
     if (!isHead) refuseBlindRange(request);
@@ -68,7 +68,7 @@ export function createStreamSender({ store, files, streams, sendFile }: StreamDe
       const task = await read();
       watch.note(task.state);
       watch.pauseOf = paceReader(task.owner ?? "", reply.raw);
-      const wanted = { files: takesStream(request) ? files : undefined, read, maxRetryWaitMs };
+      const wanted = { files: takesStream(request) ? files : undefined, read, maxWaitMs };
       found = await findStream(task, watch, wanted);
     } catch (error) {
       watch.close();
@@ -130,7 +130,7 @@ function streamBody(
 interface StreamOrder {
   id: string;
   read: () => Promise<Task>;
-  maxRetryWaitMs?: number;
+  maxWaitMs?: number;
 }
 
 interface FoundStream {
@@ -149,11 +149,7 @@ interface FoundStream {
 async function findStream(
   task: Task,
   watch: TaskWatch,
-  {
-    files,
-    read,
-    maxRetryWaitMs,
-  }: Pick<Required<StreamOrder>, "read" | "maxRetryWaitMs"> & { files: FileStore | undefined },
+  { files, read, maxWaitMs }: Pick<Required<StreamOrder>, "read" | "maxWaitMs"> & { files: FileStore | undefined },
 ): Promise<FoundStream | Task> {
   refuseCollection(task);
   for (let pauseMs = pollMs; !watch.isClosed; pauseMs = Math.min(longestPollMs, 1.25 * pauseMs)) {
@@ -163,7 +159,7 @@ async function findStream(
       if (ended.state === "succeeded") return ended;
       throw failureOf(ended);
     }
-    if (watch.isQueued && maxRetryWaitMs < Infinity) refuseLateRetry(await read(), maxRetryWaitMs);
+    if (watch.isQueued && maxWaitMs < Infinity) refuseLateRetry(await read(), maxWaitMs);
     // Its title is known once it runs.
     const opened = files && watch.isRunning ? await openStream(task.id, files) : undefined;
     if (opened !== undefined) return withTask(opened, read);
@@ -232,13 +228,13 @@ function failureOf({ id, state, error }: Task, retryAfterS?: number): ServiceErr
 }
 
 /** @throws ServiceError why the latest run failed, if the task waits longer than that for its next one */
-function refuseLateRetry(task: Task, maxRetryWaitMs: number): void {
+function refuseLateRetry(task: Task, maxWaitMs: number): void {
   const { state, error, retry_at: retryAt, updated_at: updatedAt } = task;
   if (state !== "queued" || error === null || retryAt === undefined) return;
   // The clock may have been set back since.
   const sinceMs = Math.max(Date.now(), Date.parse(updatedAt));
   const waitMs = Date.parse(retryAt) - sinceMs;
-  if (waitMs > maxRetryWaitMs) throw failureOf(task, waitMs / 1000);
+  if (waitMs > maxWaitMs) throw failureOf(task, waitMs / 1000);
 }
 
 function setHeaders(reply: FastifyReply, { mimeType, ext, bytes }: MediaStream, { id, url, info }: Task): void {
