@@ -168,3 +168,31 @@ test("many at once hold the thread no longer than one", async () => {
   expect(outcome).toHaveProperty("value");
   expect(stallMs).toBeLessThan(100);
 });
+
+const long = 4_000_000;
+
+test.each([
+  ["elements", "<Period>".repeat(long / 8), "it must be at most 64 levels deep"],
+  ["elements with short names", "<a>".repeat(long / 3), "it must be at most 64 levels deep"],
+  [
+    "attributes",
+    `<Period ${Array.from({ length: long / 12 }, (_, n) => `a${n}="x"`).join(" ")}/>`,
+    "an element must have at most 1000 attributes",
+  ],
+  [
+    "namespaces",
+    `<Period ${Array.from({ length: long / 18 }, (_, n) => `xmlns:a${n}="x"`).join(" ")}/>`,
+    "an element must have at most 1000 attributes",
+  ],
+])("nor does one with %s without end", async (_, nested, rule) => {
+  const { outcome, stallMs } = await measureStall(() => resolve(linked("a.xml", "", "Period") + nested));
+  expect(outcome).toHaveProperty("error.message", expect.stringContaining(rule));
+  expect(stallMs).toBeLessThan(100);
+});
+
+test("nor does a linked document that is nested without end", async () => {
+  const documents = { "/films/42/a.xml": "<Period>".repeat(1024 * 128) };
+  const { outcome, stallMs } = await measureStall(() => resolve(linked("a.xml", "", "Period"), documents));
+  expect(outcome).toHaveProperty("error.message", expect.stringContaining("it must be at most 64 levels deep"));
+  expect(stallMs).toBeLessThan(100);
+});

@@ -3,7 +3,7 @@ import { Parser } from "htmlparser2";
 import { isUpstreamError, ServiceError } from "../../model/errors.ts";
 import { shorten, urlForMessage } from "../../net/http-url.ts";
 import { checkLength, invalidManifestError } from "../manifest.ts";
-import { createNamespaces, localName } from "./names.ts";
+import { createNamespaces, localName, maxLevels } from "./names.ts";
 import { resolveSegmentUrl } from "../segments.ts";
 
 /** A document and its URL after redirects. */
@@ -51,7 +51,7 @@ export async function resolveLinks(mpd: LinkedText, fetchLinked: FetchLinked): P
   async function expand({ text, url }: LinkedText, depth: number): Promise<string> {
     checkLength(text, mpd.url);
     if (!text.includes(":href")) return text;
-    const links = await findLinks(text);
+    const links = await findLinks(text, mpd.url);
     linksLeft -= links.length;
     if (links.length > 0 && (linksLeft < 0 || depth === maxDepth)) {
       const rule = `it must have at most ${maxLinks} links (xlink:href), at most ${maxDepth} deep`;
@@ -114,17 +114,32 @@ interface Link {
   hasContent: boolean;
 }
 
-/** Finds the outermost elements with links; links of foreign elements are none of the MPD's. */
-async function findLinks(text: string): Promise<Link[]> {
+/** Of one element; all of them are parsed at once. */
+const maxAttributes = 1_000;
+
+/**
+ * Finds the outermost elements with links; links of foreign elements are none of the MPD's.
+ *
+ * @throws ServiceError `upstream_invalid` for more levels or attributes than the thread has time for
+ */
+async function findLinks(text: string, url: URL): Promise<Link[]> {
   const links: Link[] = [];
   const namespaces = createNamespaces();
   let open: Link | null = null;
   let depth = 0;
   let openDepth = 0;
+  let attributeCount = 0;
   const parser: Parser = new Parser(
     {
+      onattribute() {
+        attributeCount += 1;
+        if (attributeCount > maxAttributes)
+          throw invalidManifestError(url, `an element must have at most ${maxAttributes} attributes`);
+      },
       onopentag(qualifiedName, attributes) {
+        attributeCount = 0;
         depth += 1;
+        if (depth > maxLevels) throw tooDeepError(url);
         const isForeign = namespaces.open(qualifiedName, attributes);
         if (open !== null) open.hasContent = true;
         if (open !== null || isForeign) return;
@@ -162,6 +177,7 @@ async function checkElements(text: string, name: string, url: URL): Promise<void
         if (depth === 0) count += 1;
         if (depth === 0 && localName(qualifiedName) !== name) others.add(qualifiedName);
         depth += 1;
+        if (depth > maxLevels) throw tooDeepError(url);
       },
       onclosetag: () => (depth -= 1),
     },
@@ -170,6 +186,10 @@ async function checkElements(text: string, name: string, url: URL): Promise<void
   await parse(parser, text);
   if (count > 0 && others.size === 0) return;
   throw invalidManifestError(url, `a link of ${name} must lead to such elements`, [...others][0] ?? "nothing");
+}
+
+function tooDeepError(url: URL): ServiceError {
+  return invalidManifestError(url, `it must be at most ${maxLevels} levels deep`);
 }
 
 /** So much is parsed in about a millisecond, UTF-16 code units. */

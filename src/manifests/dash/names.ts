@@ -26,6 +26,9 @@ export const usedAttributes: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
+/** How deep the elements of an MPD may nest: it takes the parser longer for each level to open one more. */
+export const maxLevels = 64;
+
 /** Returns the name of an element without its prefix. */
 export function localName(qualifiedName: string): string {
   return qualifiedName.slice(qualifiedName.indexOf(":") + 1);

@@ -6,6 +6,7 @@ import {
   descriptorNames,
   localName,
   maxBaseUrls,
+  maxLevels,
   refusedName,
   usedAttributes,
   type WithBaseUrls,
@@ -58,7 +59,6 @@ export interface Mpd {
   baseUrls: number;
 }
 
-const maxDepth = 64;
 const maxElements = 10_000;
 /** Of one element; each Representation inherits all. */
 const maxDescriptors = 64;
@@ -85,7 +85,7 @@ export function parseMpd(text: string, url: URL, base: number): Mpd {
     {
       onopentag(qualifiedName, attributes) {
         const element = localName(qualifiedName);
-        isRefused = depth >= maxDepth || (tree.mpd.root === null && element !== "MPD");
+        isRefused = depth >= maxLevels || (tree.mpd.root === null && element !== "MPD");
         depth += 1;
         if (isRefused) return parser.pause();
         if (namespaces.open(qualifiedName, attributes)) return tree.open(null);
@@ -108,7 +108,7 @@ export function parseMpd(text: string, url: URL, base: number): Mpd {
   );
   parser.write(text);
   const { root, ...rest } = tree.mpd;
-  const rule = "a DASH manifest must be an MPD element, at most 64 levels deep";
+  const rule = `a DASH manifest must be an MPD element, at most ${maxLevels} levels deep`;
   if (root === null || isRefused) throw invalidManifestError(url, rule);
   if (depth > 0) throw cutOffError(url, "it ends within an element");
   chooseBaseUrls(root, base, tree.steering.defaultServiceLocation);
