@@ -9,6 +9,8 @@ export interface TaskClient {
   file(id: string, headers?: Record<string, string>): Promise<Response>;
   get(id: string): Promise<Task>;
   list(): Promise<Task[]>;
+  /** Deletes all tasks, one after the other. */
+  deleteAll(): Promise<void>;
   /** Resolves with the task once `holds` is true of it; rejects if the task or the stream ends first. */
   until(id: string, holds: (task: Task) => boolean): Promise<Task>;
   /** Resolves with the task once it has succeeded, failed or been canceled. */
@@ -69,6 +71,9 @@ export async function openTaskClient(base: string): Promise<TaskClient> {
         path = page.next;
       }
       return tasks;
+    },
+    async deleteAll() {
+      for (const { id } of await client.list()) await client.request("DELETE", id);
     },
     until(id, holds) {
       const { promise, resolve, reject } = Promise.withResolvers<Task>();

@@ -24,7 +24,7 @@ beforeAll(async () => {
   await start();
 });
 afterEach(async () => {
-  for (const { id } of await client.list()) await client.request("DELETE", id);
+  await client.deleteAll();
   await site.close();
 });
 afterAll(async () => {

@@ -25,7 +25,7 @@ beforeAll(async () => {
   client = await openTaskClient(service.url);
 });
 afterEach(async () => {
-  for (const { id } of await client.list()) await client.request("DELETE", id);
+  await client.deleteAll();
   await site.close();
 });
 afterAll(async () => {

@@ -33,7 +33,7 @@ beforeAll(async () => {
   }
 });
 afterEach(async () => {
-  for (const { id } of await client.list()) await client.request("DELETE", id);
+  await client.deleteAll();
   await site.close();
 });
 afterAll(async () => {

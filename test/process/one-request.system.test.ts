@@ -22,7 +22,7 @@ beforeAll(async () => {
   client = await openTaskClient(service.url);
 });
 afterEach(async () => {
-  for (const { id } of await client.list()) await client.request("DELETE", id);
+  await client.deleteAll();
   await held.site.close();
 });
 afterAll(async () => {
