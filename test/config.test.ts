@@ -155,7 +155,10 @@ describe("the settings", () => {
       { name: "DIR_DATA", likely: "DATA_DIR" },
       { name: "ALLOWED_HOST", likely: "ALLOWED_HOSTS" },
     ]);
-    expect(findMisspeltSettings({ YTDL_OPTIONS: "{}" })).toEqual([{ name: "YTDL_OPTIONS", likely: "TASK_OPTIONS" }]);
+    expect(findMisspeltSettings({ YTDL_OPTIONS: "{}", CLEAR_COMPLETED_AFTER: "60" })).toEqual([
+      { name: "YTDL_OPTIONS", likely: "TASK_OPTIONS" },
+      { name: "CLEAR_COMPLETED_AFTER", likely: "RETENTION_S" },
+    ]);
     const others = [
       "HOSTNAME",
       "NODE_ENV",

@@ -22,6 +22,8 @@ export const namesOfMeTube: Readonly<Record<string, string>> = {
   OUTPUT_TEMPLATE: "LIBRARY_TEMPLATE",
   YTDL_OPTIONS: "TASK_OPTIONS",
   MAX_CONCURRENT_DOWNLOADS: "CONCURRENCY and CONCURRENCY_PER_HOST",
+  CLEAR_COMPLETED_AFTER: "RETENTION_S",
+  CORS_ALLOWED_ORIGINS: "ALLOWED_ORIGINS",
 };
 
 /** Every environment variable that the service reads: type, default, bounds, meaning, unit. */
