@@ -183,13 +183,13 @@ export function findLikely(name: string, known: readonly string[]): string | und
 
 /** What yt-dlp, MeTube and cobalt call an option of a task, and other services a parameter, in lower case without separators. */
 const namesElsewhere: Readonly<Record<string, readonly string[]>> = {
-  max_height: ["quality", "resolution", "videoquality"],
+  max_height: ["quality", "res", "resolution", "videoquality"],
   audio_only: ["extractaudio", "audioformat", "downloadmode"],
   subtitles: ["subs", "writesubs", "writesubtitles", "embedsubs", "sublangs", "subtitleslangs"],
   ranges: ["downloadsections", "downloadranges", "sections"],
   skip: ["sponsorblock", "sponsorblockremove"],
   embed: ["embedmetadata", "embedchapters", "embedthumbnail", "addmetadata"],
-  entries: ["playlist", "playlistitems"],
+  entries: ["playlist", "noplaylist", "playlistitems", "playlistitemlimit"],
   if_exists: ["downloadarchive", "overwrite", "overwrites"],
   cursor: ["page", "offset"],
   limit: ["perpage", "pagesize"],

@@ -285,6 +285,7 @@ describe("a mistaken name in a body", () => {
       '/options/ranges/0/end in the body must be a number or null, as in 165.5 or null, got "2:00"',
     ],
     [{ options: { ranges: [{ start: 80 }] } }, "/options/ranges/0/end in the body is required, as in 165.5 or null"],
+    [{ options: { playlist_item_limit: 5 } }, "did you mean /options/entries?"],
     [{ options: { subtitles: { languages: [] } } }, "/options/subtitles/languages in the body must have 1 to 60 items"],
     [
       { options: { subtitles: { languages: ["e n"] } } },
