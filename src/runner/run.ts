@@ -180,8 +180,8 @@ async function storeFailure(failure: unknown, run: TaskRun, deps: FailedRunDeps)
     return await failOrRetry(failure, run, deps);
   } catch (err) {
     if (err instanceof Interruption) return requeue(err, run);
-    const message = "run ended, but storing its result failed";
-    return { outcome: { kind: "lost" }, level: "error", message, fields: { err } };
+    const message = "run ended, but storing its result failed; the task runs again once its lease has expired";
+    return { outcome: { kind: "lost" }, level: "error", message, fields: logFieldsOf(err) };
   }
 }
 

@@ -98,8 +98,9 @@ test("an unavailable store delays the stop by two seconds at most", async () => 
   isDown = true;
   await runner.stop();
   expect(log.at(-1)).toMatchObject({
-    err: down,
-    msg: expect.stringContaining("storing its result failed"),
+    code: "unavailable",
+    reason: down.message,
+    msg: "run ended, but storing its result failed; the task runs again once its lease has expired",
   });
 });
 
