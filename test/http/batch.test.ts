@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { App } from "../../src/http/app.ts";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
+import { measureStall } from "../fuzz/stall.ts";
 import { buildApp } from "./app.ts";
 import { pageUrl, postBatch, postTask } from "./requests.ts";
 
@@ -81,6 +82,16 @@ describe("POST /tasks/batch", () => {
     const refused = (await postBatch(app, { urls: urlsOf(2), options: optionsOf(16_001) })).json();
     expect(refused).toMatchObject({ code: "invalid_request", errors: [{ pointer: "/options" }] });
     expect(await list()).toHaveLength(2);
+  });
+
+  it.each([
+    ["entries", { entries: Array.from({ length: 100_000 }, (_, n) => n) }],
+    ["members", Object.fromEntries(Array.from({ length: 80_000 }, (_, n) => [`k${n}`, 1]))],
+  ])("refuses a body with too many %s before it is parsed, which would hold up all requests", async (_, options) => {
+    const { outcome, stallMs } = await measureStall(() => postBatch(app, { urls: urlsOf(1), options }));
+    expect(outcome).toHaveProperty("value.statusCode", 413);
+    expect(stallMs).toBeLessThan(100);
+    expect(await list()).toEqual([]);
   });
 });
 

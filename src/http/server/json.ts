@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import sjson from "secure-json-parse";
 import { ServiceError } from "../../model/errors.ts";
+import { createValueCount } from "../../model/value-count.ts";
 import { createTurns, longJson, untilClosed } from "../responses/turns.ts";
 
 /** Makes the app ignore request bodies, so that routes without one accept any. */
@@ -12,10 +13,13 @@ export function ignoreBodies(app: FastifyInstance): void {
   });
 }
 
+/** Of a long body. It is parsed and validated in one turn, which takes tens of milliseconds for so many. */
+const maxValues = 10_000;
+
 /**
  * Makes the routes of this plug-in accept bodies of type `application/json` only. Requests fail with
- * ServiceError `unsupported_media_type` for another type or charset or a content coding, and with
- * `invalid_request` for a body that is empty, is not JSON (with the position of the error) or has a
+ * ServiceError `unsupported_media_type` for another type or charset or a content coding, with `payload_too_large` for a long one of over
+ * 10,000 values, and with `invalid_request` for a body that is empty, is not JSON (with the position of the error) or has a
  * member `__proto__` or `constructor` that could pollute a prototype. Long bodies are read in turns.
  */
 export function readJsonBodies(app: FastifyInstance): void {
@@ -26,13 +30,23 @@ export function readJsonBodies(app: FastifyInstance): void {
     const { body, headers } = request;
     if (typeof body !== "string") return;
     // What follows, up to the first wait of the handler, happens in the same turn of the event loop.
-    if (body.length > longJson) await turns.wait(request, untilClosed(reply));
+    if (body.length > longJson) {
+      await turns.wait(request, untilClosed(reply));
+      checkValues(body);
+    }
     request.body = parseJson(headers, body);
   });
   app.addContentTypeParser("*", ({ headers }: FastifyRequest, _payload, done) => {
     const type = headers["content-type"];
     done(unsupportedError(type === undefined ? "no Content-Type" : `Content-Type: ${type.slice(0, 100)}`));
   });
+}
+
+function checkValues(body: string): void {
+  const values = createValueCount();
+  values.add(Buffer.from(body));
+  if (values.count <= maxValues) return;
+  throw new ServiceError("payload_too_large", `the body has ${values.count} values, the limit is ${maxValues}`);
 }
 
 function parseJson(headers: FastifyRequest["headers"], body: string): unknown {

@@ -1,6 +1,7 @@
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { createCalls, endedError } from "./calls.ts";
+import { createValueCount } from "../../model/value-count.ts";
 import { SiteVideo } from "../../model/entry.ts";
 import type { Installation } from "./installation.ts";
 import { type Frame, killGroup, type PythonProcess, readFrames, startPython } from "./python-process.ts";
@@ -197,24 +198,6 @@ function collectAnswer(maxBytes: number, groups: Set<number>): (frame: Frame) =>
  * if their names are all different, and seconds for all that its bytes could hold.
  */
 const maxValues = 100_000;
-
-/** Counts the values of a JSON text that comes in chunks: what begins it, a list or an object, and what follows a comma. */
-function createValueCount() {
-  const [quote, backslash, comma, list, object] = Buffer.from('"\\,[{');
-  let isText = false;
-  let isEscaped = false;
-  return {
-    count: 0,
-    add(chunk: Uint8Array): void {
-      for (const byte of chunk) {
-        if (isEscaped) isEscaped = false;
-        else if (byte === quote) isText = !isText;
-        else if (isText) isEscaped = byte === backslash;
-        else if (byte === comma || byte === list || byte === object) this.count += 1;
-      }
-    },
-  };
-}
 
 /** @throws Error of TypeBox or JSON if the payload is something else */
 function parse<T extends TSchema>(schema: T, { payload }: Frame): Static<T> {
