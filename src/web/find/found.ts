@@ -145,9 +145,11 @@ function Best({ info, finder, extras }: ExtraProps): ComponentChild {
 
 function Subtitles({ info: { subtitles } }: { info: PageInfo }): ComponentChild {
   const listed = Object.entries(subtitles).flatMap(([language, files]) =>
-    files.map(({ url, ext, name, role = "subtitles" }) => {
-      const kind = role === "subtitles" ? "" : `, ${role}`;
-      return { url, text: `${name ?? languageName(language)}${kind}${ext === null ? "" : ` (${ext})`}` };
+    files.map(({ url, ext, manifest_url, name, role = "subtitles" }) => {
+      const text = `${name ?? languageName(language)}${role === "subtitles" ? "" : `, ${role}`}`;
+      // A browser would show, or save, the list of its segments.
+      if (ext === "m3u8" || manifest_url !== undefined) return { url, item: text };
+      return { url, item: h(OutsideLink, { url, text: `${text}${ext === null ? "" : ` (${ext})`}` }) };
     }),
   );
   if (listed.length === 0) return null;
@@ -158,7 +160,7 @@ function Subtitles({ info: { subtitles } }: { info: PageInfo }): ComponentChild 
     h(
       "ul",
       { class: "row" },
-      listed.map(({ url, text }) => h("li", { key: url }, h(OutsideLink, { url, text }))),
+      listed.map(({ url, item }) => h("li", { key: url }, item)),
     ),
   );
 }

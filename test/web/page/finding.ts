@@ -103,6 +103,22 @@ export function findingPages(openTab: OpenTab): void {
     ]);
   });
 
+  it("names subtitles that come in segments without a link to their playlist", async () => {
+    const app = await openApp();
+    const file = { url: "https://media.example.com/en.vtt", ext: "vtt", name: null };
+    const list = { url: "https://media.example.com/de.m3u8", ext: "m3u8", name: null };
+    app.pages.set(address, filmPage(address, { subtitles: { en: [file], de: [list] } }));
+    const { page } = await openTab(app.url, { path: `?url=${encodeURIComponent(address)}` });
+    await page.getByText("Subtitles (2)").click();
+    const items = page
+      .getByRole("dialog")
+      .getByRole("listitem")
+      .filter({ hasText: /^(English|German)/ });
+    await items.first().waitFor();
+    expect(await items.allTextContents()).toEqual(["English (vtt)", "German"]);
+    expect(await items.getByRole("link").count()).toBe(1);
+  });
+
   it("downloads only the parts that are typed, and says what is wrong with them", async () => {
     const app = await openApp();
     app.pages.set(address, filmPage(address));
