@@ -3,7 +3,7 @@
  * longer than to count them.
  */
 export function createValueCount() {
-  const [quote, backslash, comma, list, object] = Buffer.from('"\\,[{');
+  const [quote, backslash, comma, list, object] = new TextEncoder().encode('"\\,[{');
   let isText = false;
   let isEscaped = false;
   return {
