@@ -5,6 +5,7 @@ import * as fc from "fast-check";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { EventSourceMessage } from "eventsource-parser";
 import { createFeedClient, readEvents } from "../src/feed/feed-client.ts";
+import { seed } from "./random.ts";
 
 async function read(...chunks: (string | Uint8Array)[]): Promise<EventSourceMessage[]> {
   async function* bytes() {
@@ -48,6 +49,7 @@ describe("reading an event stream", () => {
         const pieces = edges.slice(1).map((end, i) => bytes.subarray(edges[i], end));
         expect(await read(...pieces)).toEqual(whole);
       }),
+      { seed },
     );
   });
 

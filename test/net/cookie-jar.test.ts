@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createCookieJar, parseCookies } from "../../src/net/cookies.ts";
+import { seed } from "../random.ts";
 import { localClient, read } from "./client.ts";
 import { startUpstream } from "./upstream.ts";
 
@@ -101,6 +102,7 @@ it("states its cookies as they are read again", () => {
       const cookies = parseCookies(jar.toText(), "cdn.example.com");
       expect(cookies.fieldFor(new URL(target))).toBe(jar.fieldFor(new URL(target)));
     }),
+    { seed },
   );
 });
 

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
 import { boundInfo } from "../../src/model/bounded-info.ts";
 import { PageInfo } from "../../src/model/page-info.ts";
+import { seed } from "../random.ts";
 import { pageUrl } from "./page/saved-client.ts";
 import { fileDict, readRecorded, videoDict } from "./ytdlp/recorded.ts";
 
@@ -321,7 +322,7 @@ describe("the yt-dlp resolver", () => {
         expect([...Value.Errors(PageInfo, info)]).toEqual([]);
         expect(JSON.parse(JSON.stringify(info))).toEqual(info);
       }),
-      { numRuns: 300 },
+      { numRuns: 300, seed },
     );
   });
 });

@@ -5,6 +5,7 @@ import { fileName } from "../../src/files/file-name.ts";
 import { listFiles } from "../../src/runner/list-files.ts";
 import { nameInPath } from "../../src/model/url-parts.ts";
 import { retryDelayMs } from "../../src/runner/retry-decision.ts";
+import { seed } from "../random.ts";
 
 describe("a file's name", () => {
   test.each([
@@ -61,6 +62,7 @@ describe("a file's name", () => {
         expect(name).toMatch(/^[^./\-\\:*?"<>|\s\p{Cc}][^/\\:*?"<>|\p{Cc}]*\.mp4$/u);
         expect(name.isWellFormed()).toBe(true);
       }),
+      { seed },
     );
   });
 });

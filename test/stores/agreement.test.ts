@@ -7,6 +7,7 @@ import { states, type Task } from "../../src/model/task.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { createClock, type Clock } from "../contracts/task-store/harness.ts";
 import { makeFolder } from "../folder.ts";
+import { seed } from "../random.ts";
 
 const hosts = ["a.test", "b.test", "c.test"];
 const host = fc.constantFrom(...hosts);
@@ -72,7 +73,7 @@ test("a store that is opened again between calls responds and publishes as one t
       const inFile = await run(calls, (now) => openSqliteStore({ path, now, maxQueued }), true);
       expect(inFile).toEqual(inMemory);
     }),
-    { numRuns: 40 },
+    { numRuns: 40, seed },
   );
 });
 

@@ -7,6 +7,7 @@ import type { PageInfo } from "../../../src/model/page-info.ts";
 import type { ResultFile } from "../../../src/model/task.ts";
 import { formatOf } from "../../formats.ts";
 import { pageInfo } from "../../page-info.ts";
+import { seed } from "../../random.ts";
 
 const medium: ResultFile = { kind: "media", name: "x.mp4", mime_type: "video/mp4", size: 1, sha256: "00", url: "/x" };
 const subtitles = (language: string | null, ext: string, role?: ResultFile["role"]): ResultFile => ({
@@ -134,7 +135,7 @@ test("a name is safe whatever the page says", () => {
       }
       expect(names.map((name) => /(\.en\.forced\.vtt|-thumb\.jpg|\.mp4)$/.test(name))).toEqual([true, true, true]);
     }),
-    { numRuns: 25 },
+    { numRuns: 25, seed },
   );
 });
 

@@ -12,6 +12,7 @@ import type { TaskStore } from "../../../src/stores/store.ts";
 import { fileOf } from "../../contracts/task-store/files.ts";
 import { pageInfo } from "../../page-info.ts";
 import { openDatabase } from "../../postgres/database.ts";
+import { seed } from "../../random.ts";
 
 const leaseMs = 600_000;
 const limitOfQueue = 14;
@@ -41,9 +42,6 @@ const grow = fc.record({
   isReusing: fc.boolean(),
   isLast: fc.boolean(),
 });
-
-/** The same calls in each run; another `SEED` tries others. */
-const seed = Number(process.env["SEED"] ?? 1);
 
 /** Small numbers of everything, so that calls meet: tasks for one video, members of two collections, limits that are reached. */
 const call = fc.oneof(
