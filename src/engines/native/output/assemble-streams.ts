@@ -13,7 +13,7 @@ import { checkPadding } from "./check-merged.ts";
 import { lostSamples } from "./count-packets.ts";
 import { type FileStats, missingTracks } from "./file-warnings.ts";
 import { mergeFiles } from "./merge.ts";
-import { listedKinds, type Plan, type Source, sourceDuration, statedKinds } from "../sources/plan.ts";
+import { isLiveSource, listedKinds, type Plan, type Source, sourceDuration, statedKinds } from "../sources/plan.ts";
 import { copySaved, openSaved, type SavedStream } from "./saved-stream.ts";
 import { isRemuxable } from "./demux-session.ts";
 import { type PendingAdditions, remux, type RemuxedStream, type RemuxOptions } from "./remux.ts";
@@ -67,7 +67,9 @@ export async function assembleStreams(plan: Plan, options: AssembleOptions, mayG
   const streams = await Promise.all([open(main), ...audio.filter((source) => source !== fallback).map(open)]);
   if (!streams.every(isRemuxable)) {
     if (fallback !== undefined) streams.push(await open(fallback));
-    return mergeStreams(plan, options, streams, mayGrow && fallback === undefined);
+    // The segments of a live stream stay there: what cannot be copied while they come is merged afterwards.
+    const mayCopy = mayGrow || (ranges.length === 0 && plan.sources.some(isLiveSource));
+    return mergeStreams(plan, options, streams, mayCopy && fallback === undefined);
   }
   const openFallback = fallback === undefined ? null : () => open(fallback);
   const stream = ranges.length > 0 ? null : { journal, kinds: statedKinds(plan, audioOnly) };
@@ -94,13 +96,13 @@ function commonOf(options: AssembleOptions) {
 /**
  * Merges the files of streams, as they are or put together of their segments, once they are complete.
  *
- * @param mayGrow WebM may be copied while it is fetched.
+ * @param mayCopy WebM may be copied while it is fetched.
  */
 async function mergeStreams(
   plan: Plan,
   options: AssembleOptions,
   streams: readonly RemuxedStream[],
-  mayGrow: boolean,
+  mayCopy: boolean,
 ): Promise<Assembled> {
   const { folder, audioOnly, withTimeLimit, additions, audioChoice, signal } = options;
   await using opened = new AsyncDisposableStack();
@@ -111,14 +113,15 @@ async function mergeStreams(
     files.push(await openSaved(stream, folder, opened));
   }
   const target = join(folder, "merged");
-  const isCopied = mayGrow && canCopy(additions) && files.every(({ container }) => container === "webm");
+  const isCopied = mayCopy && canCopy(additions) && files.every(({ container }) => container === "webm");
   const { journal } = options;
   using copy = isCopied ? await copySaved(files, { audioOnly, additions, target, journal, signal }) : null;
   // Once it is complete, a published file may be refused, or kept as it is.
   if (isCopied && copy === null && plan.isPassthrough) throw new GrowthError(streams[0]!.complete ?? Promise.resolve());
+  // Side by side: segments of a live stream are only there for a while, and few are fetched ahead.
+  await Promise.all(files.map((file) => file.complete()));
   const damage: string[] = [];
   for (const file of files) {
-    await file.complete();
     // A published file that is not kept as it is has not been looked at.
     if (copy !== null && plan.isPassthrough) await options.inspect(file.path);
     if (file.segments === null) damage.push(...publishedDamage(file.path), ...laterParts(file.path));
