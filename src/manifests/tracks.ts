@@ -13,19 +13,26 @@ export type TrackKind = "video" | "audio" | "text";
 /** Media types of text that are not `text/…`. */
 const textTypes: ReadonlySet<string> = new Set(["application/ttml+xml", "application/x-subrip"]);
 
-/** Returns what a track is, `null` if unknown: `contentType` counts first, then the media type, then the codecs. */
+/**
+ * Returns what a track is, `null` if unknown: `contentType` counts first, then the media type, then the codecs. But video or audio is
+ * the other one if the media type and the codecs agree on that.
+ */
 export function trackKind(
   contentType: string | undefined,
   mimeType: string | null,
   { vcodec, acodec, text }: Codecs,
 ): TrackKind | null {
-  const stated = contentType?.trim().toLowerCase() || mimeType?.split("/", 1)[0];
-  if (stated === "video" || stated === "audio" || stated === "text") return stated;
+  const ofType = mimeType?.split("/", 1)[0];
+  const ofCodecs = isCodec(vcodec) ? "video" : isCodec(acodec) ? "audio" : undefined;
+  const stated = contentType?.trim().toLowerCase() || ofType;
+  if (stated === "text") return "text";
+  if (stated === "video" || stated === "audio")
+    return ofCodecs !== undefined && ofCodecs === ofType ? ofCodecs : stated;
   if (stated === "image") return null;
-  if (vcodec !== null && vcodec !== "none") return "video";
-  if (acodec !== null && acodec !== "none") return "audio";
-  return text || textTypes.has(mimeType ?? "") ? "text" : null;
+  return ofCodecs ?? (text || textTypes.has(mimeType ?? "") ? "text" : null);
 }
+
+const isCodec = (codec: string | null): boolean => codec !== null && codec !== "none";
 
 /** A DASH descriptor (ISO/IEC 23009-1 §5.8.4). */
 export interface Descriptor {

@@ -55,7 +55,7 @@ test("audio has a language and no video", () => {
   ]);
 });
 
-test("contentType says what a set is, then the media type, then the codecs", () => {
+test("contentType says what a set is, then the media type, then the codecs, but the last two together count more", () => {
   const kinds = (attributes: string, codecs = "") => {
     const { formats } = read(period(set(attributes, `<Representation id="x" ${codecs}/>`)));
     return formats.map(({ vcodec, acodec }) => (vcodec === "none" ? "audio" : acodec === "none" ? "video" : "both"));
@@ -64,6 +64,9 @@ test("contentType says what a set is, then the media type, then the codecs", () 
   expect(kinds('contentType="audio" mimeType="video/mp2t"', aac)).toEqual(["audio"]);
   expect(kinds('contentType="Audio" mimeType="video/mp4"')).toEqual(["audio"]);
   expect(kinds('contentType="video" mimeType="audio/mp4"', avc)).toEqual(["video"]);
+  expect(kinds('contentType="video" mimeType="audio/mp4"', aac)).toEqual(["audio"]);
+  expect(kinds('contentType="audio" mimeType="video/mp4"', avc)).toEqual(["video"]);
+  expect(kinds('contentType="video" mimeType="video/mp4"', aac)).toEqual(["both"]);
   expect(kinds('contentType="text" mimeType="video/mp4"')).toEqual([]);
   expect(kinds('contentType="image" mimeType="video/mp4"', avc)).toEqual([]);
   expect(kinds('mimeType="video/mp4"', both)).toEqual(["both"]);
