@@ -160,6 +160,15 @@ describe.skipIf(!hasFfmpeg)("a file whose connection may end early", () => {
     expect(warnings).toMatchObject([{ code: "frames_missing" }]);
   });
 
+  it.each(["vorbis.ogg", "opus.ogg"])(
+    "has a warning if it ends within a page of Ogg, and its server states the length of what it has: %s",
+    async (name) => {
+      const { warnings, duration } = await download(name, 0.6, true);
+      expect(warnings).toMatchObject([{ code: "frames_missing" }]);
+      expect(duration).toBeGreaterThan(2);
+    },
+  );
+
   it("has a warning if it lacks fragments that its index lists, and its server states the length of the others", async () => {
     const body = bytesOf("indexed.mp4");
     const end = body.lastIndexOf("moof") - 4;

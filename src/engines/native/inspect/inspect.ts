@@ -13,7 +13,7 @@ import type { MediaSummary } from "../../../remux/media-summary.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
 import { runSteps } from "../../../remux/steps.ts";
 import { countOggLinks } from "../../../remux/audio-files/ogg-pages.ts";
-import { readOgg } from "./ogg.ts";
+import { readCutVorbis, readOgg } from "./ogg.ts";
 import { openFile, readFileStart } from "../../../remux/open-file.ts";
 import { readByLibrary } from "./local-input.ts";
 import type { MediaInfo } from "../../engine.ts";
@@ -75,11 +75,13 @@ async function readInfo(path: string, isLengthKnown: boolean): Promise<MediaInfo
   return { ...info, duration: durationS === null ? null : presentedOf(path, durationS) };
 }
 
-/** The library reads no audio that begins within a frame; only what it cannot read is taken for that. */
+/** The library reads no audio that begins within a frame, and no Vorbis that ends within a page; only what it cannot read is taken for these. */
 async function readByLibraryOrFrames(path: string, isLengthKnown: boolean): Promise<MediaInfo> {
   try {
     return await readByLibrary(path);
   } catch (error) {
+    const vorbis = readCutVorbis(path);
+    if (vorbis !== undefined) return vorbis;
     const frames = await runSteps(readCutFrames(path));
     if (frames === undefined) throw error;
     return framesInfo(frames, isLengthKnown);

@@ -17,11 +17,21 @@ const tailBytes = 128 << 10;
  * @throws the file system's own errors.
  */
 export function readOgg(path: string): MediaInfo | undefined {
+  return readStream(path, sampleRate);
+}
+
+/** As `readOgg`, if the first stream is Vorbis: the library reads none whose last page is cut off. */
+export function readCutVorbis(path: string): MediaInfo | undefined {
+  return readStream(path, vorbisRate);
+}
+
+/** @param rateOf Returns the sample rate that a first packet states; undefined if it is of another codec. */
+function readStream(path: string, rateOf: (packet: Buffer) => number | undefined): MediaInfo | undefined {
   using file = openFile(path);
   const window = createFileWindow(file);
   const page = readPage(window, 0);
   const packet = page && firstPacket(window, page);
-  const rate = packet && sampleRate(packet);
+  const rate = packet && rateOf(packet);
   if (page === undefined || packet === undefined || rate === undefined) return undefined;
   const tail = readAt(file, Math.max(0, file.size - tailBytes), tailBytes);
   const seconds = (lastGranule(tail, page.serial) - (isOpus(packet) ? packet.readUInt16LE(10) : 0)) / rate;
@@ -49,6 +59,11 @@ function sampleRate(packet: Buffer): number | undefined {
   const streamInfo = start.startsWith("\x7fFLAC") ? 17 : start.startsWith("fLaC") ? 8 : undefined;
   if (streamInfo !== undefined && packet.length >= streamInfo + 13) return packet.readUIntBE(streamInfo + 10, 3) >> 4;
   return start === "Speex   " && packet.length >= 40 ? packet.readUInt32LE(36) : undefined;
+}
+
+/** Vorbis I §4.2.2. */
+function vorbisRate(packet: Buffer): number | undefined {
+  return packet.length >= 30 && packet.toString("latin1", 0, 7) === "\x01vorbis" ? packet.readUInt32LE(12) : undefined;
 }
 
 /** Returns the granule position of the last page of a stream; 0 if the end of the file has none. */
