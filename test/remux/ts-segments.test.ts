@@ -149,6 +149,26 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several segments", () => {
     expect(audioSpan).toBeCloseTo(span / 90_000, 3);
   });
 
+  it("reports the picture within which a timeline begins", () => {
+    const packets = cut(source, () => 188);
+    const isStart = (packet: Uint8Array) => (packet[1]! & 0x40) !== 0;
+    const isVideo = (packet: Uint8Array) => (packet[1]! & 0x1f) === 1 && packet[2] === 0;
+    const middle = packets.length >> 1;
+    const within = packets.findIndex((packet, i) => i > middle && isVideo(packet) && !isStart(packet));
+    const dropsAt = (at: number, timeline: number) => {
+      const dropped: string[] = [];
+      const sink = createRecorder();
+      const onDrop = (kind: string) => dropped.push(kind);
+      const demuxer = createMpegTsDemuxer({ sink, timelines: createTimelines(), kinds, onDrop });
+      demuxer.read(Buffer.concat(packets.slice(0, at)), start);
+      demuxer.read(Buffer.concat([...packets.slice(0, 3), ...packets.slice(at)]), { timeline, offsetS: null });
+      demuxer.flush();
+      return dropped;
+    };
+    expect(dropsAt(within, 1)).toEqual(["video"]);
+    expect(dropsAt(within, 0)).toEqual([]);
+  });
+
   for (const [how, fps, lastS] of [
     ["as long as those before", 1, 1],
     ["as long as those before, if each lasts 5 seconds", 0.2, 5],

@@ -10,7 +10,7 @@ interface PesReaderOptions {
   onTime(time: PesTime): void;
   /**
    * Called when a packet was removed because its end is missing, or left out because its header is damaged, it is
-   * scrambled, or the stream begins within it.
+   * scrambled, or what is read begins within it.
    */
   onCut(): void;
 }
@@ -25,7 +25,7 @@ export class PesReader {
   #state: "closed" | "header" | "payload" = "closed";
   /** Bytes left of the payload; Infinity if its length is unknown. */
   #remaining = 0;
-  /** A payload was read. */
+  /** A payload was read since the last end. */
   #hasStarted = false;
   /** Scrambled packets in a row. */
   #scrambled = 0;
@@ -40,13 +40,12 @@ export class PesReader {
    */
   read(bytes: Buffer, from: number, to: number, isStart: boolean): void {
     if (isStart) {
-      this.#hasStarted = true;
-      this.finish();
+      this.#endPacket();
       this.#options.onStart();
       this.#state = "header";
       this.#header.clear();
     }
-    if (!this.#hasStarted) this.#options.onCut();
+    if (!isStart && !this.#hasStarted) this.#options.onCut();
     this.#hasStarted = true;
     if (this.#state === "closed") return;
     let start = from;
@@ -66,8 +65,14 @@ export class PesReader {
     this.#state = "closed";
   }
 
-  /** Ends the open PES packet; removes it from the stream if it is shorter than its length. */
+  /** Ends the open PES packet; what is read after it belongs to others. */
   finish(): void {
+    this.#endPacket();
+    this.#hasStarted = false;
+  }
+
+  /** Removes the open PES packet from the stream if it is shorter than its length. */
+  #endPacket(): void {
     const isOpen = this.#state === "payload" && this.#remaining > 0;
     if (isOpen && Number.isFinite(this.#remaining)) {
       this.#options.stream.rewind();
