@@ -185,6 +185,8 @@ describe("audio of other codecs is kept:", () => {
     const ogg = Buffer.concat([page(0n, packet), page(96_000n, Buffer.alloc(100))]);
     const info = { ext: "ogg", mime_type: "audio/ogg", duration: 2 };
     expect(await inspect(ogg)).toMatchObject(info);
+    const cutOff = page(192_000n, Buffer.alloc(100)).subarray(0, -1);
+    expect(await inspect(Buffer.concat([ogg, cutOff])), "its last page is cut off").toMatchObject(info);
     const pages = [page(0n, packet.subarray(9, 13)), page(0n, packet.subarray(13)), page(96_000n, Buffer.alloc(100))];
     expect(await inspect(Buffer.concat(pages)), "as VLC writes it").toMatchObject(info);
   });

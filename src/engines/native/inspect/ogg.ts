@@ -66,16 +66,22 @@ function vorbisRate(packet: Buffer): number | undefined {
   return packet.length >= 30 && packet.toString("latin1", 0, 7) === "\x01vorbis" ? packet.readUInt32LE(12) : undefined;
 }
 
-/** Returns the granule position of the last page of a stream; 0 if the end of the file has none. */
+/** Returns the granule position of the last page of a stream that is there as a whole; 0 if the end of the file has none. */
 function lastGranule(bytes: Buffer, serial: number): number {
   for (let at = bytes.lastIndexOf("OggS"); at >= 0; at = bytes.lastIndexOf("OggS", at - 1)) {
-    if (at + 18 <= bytes.length && bytes.readUInt32LE(at + 14) === serial) {
+    if (pageEnd(bytes, at) <= bytes.length && bytes.readUInt32LE(at + 14) === serial) {
       const granule = bytes.readBigInt64LE(at + 6);
       if (granule >= 0n) return Number(granule);
     }
     if (at === 0) break;
   }
   return 0;
+}
+
+/** RFC 3533 §6. */
+function pageEnd(bytes: Buffer, at: number): number {
+  const body = at + 27 + (bytes[at + 26] ?? 0);
+  return bytes.subarray(at + 27, body).reduce((end, size) => end + size, body);
 }
 
 /** Less than any packet lasts. */
