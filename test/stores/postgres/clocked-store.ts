@@ -13,6 +13,8 @@ export interface ClockedStoreOptions {
   logger?: NonNullable<PostgresStoreOptions["logger"]>;
 }
 
+const timeouts = ["query_timeout", "statement_timeout", "idle_in_transaction_session_timeout"];
+
 /**
  * Opens a store with leases of a minute whose job queue uses the same time, counted by `elapsedMs` if that is
  * given: if time has passed since the last
@@ -25,6 +27,8 @@ export async function openClockedStore(options: ClockedStoreOptions): Promise<Ta
   const address = new URL(url);
   // Other connections use the server's clock.
   address.searchParams.set("options", "-c pgboss.test_clock=on");
+  // On a busy machine a statement takes longer than the service waits for it.
+  for (const timeout of timeouts) address.searchParams.set(timeout, "60000");
   const store = await openPostgresStore({ ...options, url: address.href, heartbeatS: 60, clock });
   let turning: Promise<void> | undefined;
 
