@@ -24,12 +24,15 @@ export function registerMethods(app: FastifyInstance): { refuseOthers(): void } 
     refuseOthers() {
       // The routes that this adds have all others.
       const used = [...inUse];
+      /** What the routes for all other paths below a folder begin with. */
+      const rests = [...paths.keys()].filter((url) => url.endsWith("*")).map((url) => url.slice(0, -1));
       for (const [url, access] of paths.entries().toArray()) {
         const methods = new Set(used.filter((method) => app.hasRoute({ method, url })));
         const others = app.supportedMethods.filter((method) => !methods.has(method));
         if (others.length > 0) refuse(app, { url, access, methods: [...methods], others });
         const other = url.endsWith("/") ? url.slice(0, -1) : `${url}/`;
-        if (other === "" || url.endsWith("*") || paths.has(other)) continue;
+        if (other === "" || url.endsWith("*") || paths.has(other) || rests.some((rest) => other.startsWith(rest)))
+          continue;
         app.all(other, { config: { access }, schema: { hide: true } }, redirectOverSlash);
       }
     },
