@@ -312,6 +312,24 @@ describe("a mistaken name in a body", () => {
     expect(problem.errors).toHaveLength(1);
   });
 
+  it.each([
+    [
+      { subtitles: { language: ["en"] } },
+      '/options/subtitles/languages in the body is required; did you misspell it as "language"?',
+    ],
+    [
+      {
+        ranges: [
+          { start: 0, end: 1 },
+          { strat: 1, end: 2 },
+        ],
+      },
+      '/options/ranges/1/start in the body is required; did you misspell it as "strat"?',
+    ],
+  ])("is named first if it is the reason why another one is missing: %j", async (options, detail) => {
+    expect(problemOf(await postTask(app, { url: pageUrl, options })).detail).toBe(detail);
+  });
+
   it("is looked for among the first 100 members, as comparing thousands takes long", async () => {
     const many = Object.fromEntries(Array.from({ length: 3_000 }, (_, n) => [`max_h${n}`, 1]));
     expect((await postTask(app, { url: pageUrl, ...many, max_height: 720 })).statusCode).toBe(201);

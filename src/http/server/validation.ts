@@ -1,5 +1,6 @@
 import type { TObject, TSchema } from "@sinclair/typebox";
 import { TypeCompiler, type ValueError, ValueErrorType } from "@sinclair/typebox/compiler";
+import { ValuePointer } from "@sinclair/typebox/value";
 import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler, HookHandlerDoneFunction } from "fastify";
 import { inputError, type InputFault, ServiceError } from "../../model/errors.ts";
 import {
@@ -90,12 +91,13 @@ function unknownName({ type, schema, path }: ValueError): string | undefined {
     : `is unknown; did you mean ${parent}/${likely}?`;
 }
 
-/** Says what may be misspelt, if a member of the whole is missing. */
+/** Says what may be misspelt, if a member is missing. */
 function misspelling({ type, path }: ValueError, { properties }: TObject, given: unknown): string | undefined {
-  const name = path.slice(1);
-  if (type !== ValueErrorType.ObjectRequiredProperty || !Object.hasOwn(properties, name)) return undefined;
-  const others = comparedNames(given as object).filter((other) => !Object.hasOwn(properties, other));
-  const written = findMisspelling(name, others);
+  if (type !== ValueErrorType.ObjectRequiredProperty) return undefined;
+  const parent = path.slice(0, path.lastIndexOf("/"));
+  const isMeant = (name: string) => parent === "" && Object.hasOwn(properties, name);
+  const others = comparedNames(ValuePointer.Get(given, parent)).filter((other) => !isMeant(other));
+  const written = findMisspelling(path.slice(parent.length + 1), others);
   return written && `is required; did you misspell it as ${cut(JSON.stringify(written))}?`;
 }
 
