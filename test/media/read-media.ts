@@ -61,6 +61,22 @@ function readSync(program: string, args: readonly string[]): Output {
   return { stdout, stderr };
 }
 
+/** Runs ffmpeg with two outputs, `pipe:1` and `pipe:3`, as to start it takes longer than most of its work; returns what it writes to each. */
+export function readOutputs(...options: readonly string[]): Buffer[] {
+  const args = ["-v", "error", ...options];
+  const key = keyOf("ffmpeg", args);
+  const kept = findKept(key);
+  if (kept !== undefined) return (JSON.parse(kept.toString()) as string[]).map((text) => Buffer.from(text, "base64"));
+  const { status, output } = spawnSync("ffmpeg", args, {
+    stdio: ["ignore", "pipe", "inherit", "pipe"],
+    maxBuffer: 1e8,
+  });
+  if (status !== 0) throw new Error(`ffmpeg ended with ${status}`);
+  const written = [output[1], output[3]].map((bytes) => bytes ?? Buffer.of());
+  keep(key, JSON.stringify(written.map((bytes) => bytes.toString("base64"))));
+  return written;
+}
+
 const parse = (kept: Buffer): Output => JSON.parse(kept.toString()) as Output;
 
 /** Makes the file `path` with ffmpeg, or writes it as it was made once of the same bytes and options. */

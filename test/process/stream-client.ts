@@ -1,6 +1,7 @@
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
+import { readOutputs } from "../media/read-media.ts";
 
 /** A response that is read while it comes. */
 export interface StreamReader {
@@ -65,13 +66,9 @@ const marks: ReadonlyMap<string, string> = new Map([
 export function framesOf(path: string): Record<string, string[]> {
   const tracks = ["-map", "0:v?", "-map", "0:a?"];
   const outputs = [...tracks, "-f", "framemd5", "pipe:1", ...tracks, "-c", "copy", "-f", "framemd5", "pipe:3"];
-  const { status, output } = spawnSync("ffmpeg", ["-v", "error", "-copyts", "-i", path, ...outputs], {
-    stdio: ["ignore", "pipe", "inherit", "pipe"],
-    encoding: "utf8",
-    maxBuffer: 1e8,
-  });
-  if (status !== 0) throw new Error(`ffmpeg ended with ${status}`);
-  const [decoded, copied] = [output[1], output[3]].map((text) => timedHashesByKind(text ?? ""));
+  const [decoded, copied] = readOutputs("-copyts", "-i", path, ...outputs).map((text) =>
+    timedHashesByKind(text.toString()),
+  );
   return {
     pictures: decoded!("video"),
     audio: decoded!("audio"),

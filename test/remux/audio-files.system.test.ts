@@ -1,11 +1,11 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { Additions } from "../../src/remux/additions.ts";
 import { extractAudio } from "../../src/remux/audio-files/extract.ts";
 import { framesIn } from "../../src/remux/matroska/frames.ts";
 import { albumTags, additions, mutagen, probeAll } from "./additions.ts";
 import { cut } from "./mp4-cuts.ts";
-import { makeFile, readMediaSync } from "../media/read-media.ts";
+import { readOutputs } from "../media/read-media.ts";
 import { audioInput, createMediaFolder, hasFfmpeg } from "./ts-media.ts";
 
 const media = createMediaFolder();
@@ -35,15 +35,15 @@ interface Listened {
 const channelsOf: Readonly<Record<string, number>> = { mono: 1, stereo: 2, "5.1": 6 };
 
 function listen(path: string): Listened {
-  const listing = "-map 0:a -c copy -copyinkf -copypriorss 1 -f framemd5 -".split(" ");
-  const text = readMediaSync("ffmpeg", "-v", "error", "-i", path, ...listing);
-  makeFile(["-i", path, "-map", "0:a", "-f", "s16le"], media.path("heard"));
+  const outputs = "-map 0:a -c copy -copyinkf -copypriorss 1 -f framemd5 pipe:1 -map 0:a -f s16le pipe:3";
+  const [listing, heard] = readOutputs("-i", path, ...outputs.split(" ")) as [Buffer, Buffer];
+  const text = listing.toString();
   const lines = text.split("\n").filter((line) => /^\d/.test(line));
   const [, rate] = /^#sample_rate 0: (\d+)$/m.exec(text)!;
   const [, layout] = /^#channel_layout_name 0: (.+)$/m.exec(text)!;
   return {
     packets: lines.map((line) => line.split(/, */)[5]!),
-    heard: readFileSync(media.path("heard")),
+    heard,
     bytesPerS: 2 * Number(rate) * channelsOf[layout!]!,
   };
 }
