@@ -3,7 +3,8 @@ import type { FileStore } from "../files/files.ts";
 import type { Library } from "./library/library.ts";
 import { isServiceError, ServiceError } from "../model/errors.ts";
 import type { FileWarning } from "../model/file-warnings.ts";
-import { pageUrlOf, type PageInfo } from "../model/page-info.ts";
+import { hasVideo } from "../model/format-ranking.ts";
+import { type DownloadFormat, type Format, pageUrlOf, type PageInfo } from "../model/page-info.ts";
 import type { ResultFile, Task, TaskFile, TaskOptions } from "../model/task.ts";
 import type { MediaRange } from "../remux/samples.ts";
 import { nameInPath } from "../model/url-parts.ts";
@@ -167,8 +168,7 @@ async function downloadWithin(
     embed: embeddingOf(options, marked.length > 0),
   };
   const ranges = rangesOf(options, skipped);
-  // Whether media have video is known for certain only when they are there.
-  const audioOnly = options.audio_only === true;
+  const audioOnly = options.audio_only === true || isOfVideo(choice.format, page);
   const isAudioFile = audioOnly || ranges.length > 0;
   const texts = { subtitles: chooseSubtitles(page, options).wanted, ownSubtitles: ownLanguages(options) };
   const { tracks } = chooseAudio(page, choice, options);
@@ -189,6 +189,12 @@ async function downloadWithin(
   } catch (error) {
     throw withLimit(error, limit);
   }
+}
+
+/** Whether the page lists audio also as that of video in the same media: else, if media have video is known only when they are there. */
+function isOfVideo(format: DownloadFormat, { formats }: PageInfo): boolean {
+  const isSame = ({ url, manifest_url }: Format) => url === format.url && url !== manifest_url;
+  return !hasVideo(format) && formats.some((other) => hasVideo(other) && isSame(other));
 }
 
 /** @param isMarked Chapters were asked for. */

@@ -39,3 +39,23 @@ test("the default rendition of the best variant's group comes first", () => {
   ]);
   expect(new Set(formats.map((format) => format.manifest_url))).toEqual(new Set([url.href]));
 });
+
+test("audio that the variants have, but that is not the default, is listed beside the default one", () => {
+  const included = '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="English",LANGUAGE="en"';
+  const list = (...lines: string[]) => readHls(["#EXTM3U", ...lines].join("\n"), url).formats;
+  const french = rendition("a", "fr", ',LANGUAGE="fr",DEFAULT=YES');
+  const variants = [...variant(800, "a", "mp4a.40.2"), ...variant(2_000, "a", "mp4a.40.2")];
+  const found = list(included, french, ...variants);
+  expect(found.map(({ format_id, acodec, language }) => [format_id, acodec, language])).toEqual([
+    ["hls-800", "none", null],
+    ["hls-2000", "none", null],
+    ["hls-audio-a-fr", "mp4a.40.2", "fr"],
+    ["hls-audio-a-English", "mp4a.40.2", "en"],
+  ]);
+  expect(found.at(-1)).toMatchObject({ vcodec: "none", url: "https://media.example.com/films/42/2000.m3u8" });
+
+  const own = list(`${included},DEFAULT=YES`, rendition("a", "fr", ',LANGUAGE="fr"'), ...variants);
+  expect(own.map(({ language }) => language)).toEqual(["en", "en", "fr"]);
+  const silent = list(included, french, '#EXT-X-STREAM-INF:BANDWIDTH=1,CODECS="avc1.64001f",AUDIO="a"', "v.m3u8");
+  expect(silent.map(({ language }) => language)).toEqual([null, "fr"]);
+});

@@ -110,7 +110,7 @@ const listings: Record<string, Listing> = {
   "HLS whose variants have other audio than the DEFAULT": {
     read: () => readPage("de", withIncluded("de", "de", "", hls(["en", "en", ",DEFAULT=YES"]))),
     original: "en",
-    roles: { en: "original" },
+    roles: { de: null, en: "original" },
     decided: "manifest",
   },
   "HLS without DEFAULT": {

@@ -7,6 +7,7 @@ import { newTask } from "../../src/feed/task-changes.ts";
 import { times } from "../contracts/task-store/harness.ts";
 import { neverEnd, writeMedium } from "./engine.ts";
 import { formatOf } from "../formats.ts";
+import type { Format } from "../../src/model/page-info.ts";
 import { createTestResolver, pageOf } from "./resolver.ts";
 import { createRunnerHarness } from "./harness.ts";
 
@@ -106,6 +107,36 @@ test("a run reports its stages, stores the page information, and ends with the f
     { stage: "resolving", ...unknown },
     { stage: "downloading", ...unknown },
     { stage: "downloading", ...unknown, downloaded_bytes: 10, total_bytes: 40 },
+  ]);
+});
+
+test("audio that the page lists beside video of the same media is taken alone", async () => {
+  const manifest_url = "https://video.example.com/main.m3u8";
+  const of = (id: string, url: string, about: Partial<Format>) => formatOf(id, { url, manifest_url, ...about });
+  const formats = [
+    of("video", "https://video.example.com/v.m3u8", { acodec: "none" }),
+    of("within", "https://video.example.com/v.m3u8", { vcodec: "none" }),
+    of("separate", "https://video.example.com/a.m3u8", { vcodec: "none" }),
+    of("segments", manifest_url, { acodec: "none" }),
+    of("more segments", manifest_url, { vcodec: "none" }),
+  ];
+  const taken: [string | undefined, boolean][] = [];
+  const { runner, add, until } = createRunnerHarness({
+    resolver: createTestResolver(async (url) => pageOf(url, { formats })),
+    downloads: async (job) => {
+      taken.push([job.format.format_id, job.audioOnly]);
+      return writeMedium(job);
+    },
+  });
+  runner.start();
+  for (const format_id of ["within", "separate", "more segments"]) {
+    const { id } = await add(undefined, { format_id });
+    await until(id, "succeeded");
+  }
+  expect(taken).toEqual([
+    ["within", true],
+    ["separate", false],
+    ["more segments", false],
   ]);
 });
 

@@ -18,6 +18,8 @@ interface AudioGroup extends Group {
   acodec: string | null;
   /** Of the best variant that references the group, kbit/s; 0: none does. */
   tbr: number;
+  /** Of the variant whose audio is the rendition without a URL, if another one is to play; `null`: there is none. */
+  includedUrl: URL | null;
 }
 
 /** What all formats of a playlist have. */
@@ -101,16 +103,17 @@ function scoresOf(variants: readonly Variant[]): number[] {
 /** Above the number of a group's renditions. */
 const manyRenditions = 10_000;
 
-/** Lists the renditions that have a URL, the groups of the best variants first. */
+/** Lists the renditions that have a URL, or are not the audio that is listed with the variants, the groups of the best variants first. */
 function listAudios(groups: ReadonlyMap<string, AudioGroup>): Listed[] {
   return [...groups.values()]
     .toSorted((a, b) => b.tbr - a.tbr)
-    .flatMap(({ renditions, acodec }) =>
+    .flatMap(({ renditions, included, includedUrl, acodec }) =>
       renditions.flatMap((rendition): Listed[] => {
-        if (rendition.url === null) return [];
+        const url = rendition === included ? includedUrl : rendition.url;
+        if (url === null) return [];
         const roles = rolesBeyondGroup(rendition.roles);
         const statement = { roles, priority: manyRenditions + rendition.rank };
-        return [[renditionFormat(rendition, rendition.url, acodec), statement]];
+        return [[renditionFormat(rendition, url, acodec), statement]];
       }),
     );
 }
@@ -127,9 +130,7 @@ function variantFormat({ attributes, codecs, url }: Variant, group: AudioGroup |
   const listedTbr = kilobits(attributes.get("AVERAGE-BANDWIDTH"));
   const averageTbr = listedTbr ?? (peakTbr === null ? null : peakTbr / peakToAverage);
   const included = group?.included;
-  // A rendition with a URL may be to play rather than the one in the variants.
-  const isBehind = included !== undefined && included.rank < 0 && group?.renditions[0]?.url !== null;
-  const isAudioSeparate = group !== undefined && (included === undefined || isBehind);
+  const isAudioSeparate = group !== undefined && (included === undefined || isIncludedBehind(group));
   // Without CODECS a variant may be muxed although it references a group.
   const acodec = isAudioSeparate && vcodec !== "none" && attributes.has("CODECS") ? "none" : codecs.acodec;
   const roles = acodec === "none" ? [] : rolesBeyondGroup(included?.roles ?? []);
@@ -152,6 +153,11 @@ function variantFormat({ attributes, codecs, url }: Variant, group: AudioGroup |
     ...(roles.length > 0 && { roles }),
     ...(acodec !== "none" && includesOriginal(group) && { audio_role: "original" as const }),
   };
+}
+
+/** Whether a rendition with a URL is to play rather than the one in the variants. */
+function isIncludedBehind({ included, renditions: [first] }: Group): boolean {
+  return included !== undefined && included.rank < 0 && first?.url !== null;
 }
 
 /** Whether the audio in the variants is the one to play, and others have URLs. */
@@ -186,12 +192,19 @@ function namesOf({ attributes }: Rendition): string[] {
 /** Groups audio renditions; a variant's CODECS cover its group (RFC 8216 §4.3.4.2). */
 function groupAudio(variants: readonly Variant[], renditions: readonly Rendition[]): Map<string, AudioGroup> {
   const groups = new Map<string, AudioGroup>();
-  for (const [id, group] of groupRenditions(renditions, "AUDIO")) groups.set(id, { ...group, acodec: null, tbr: 0 });
-  for (const { attributes, codecs } of variants) {
+  for (const [id, group] of groupRenditions(renditions, "AUDIO")) {
+    groups.set(id, { ...group, acodec: null, tbr: 0, includedUrl: null });
+  }
+  for (const { attributes, codecs, url } of variants) {
     const group = groups.get(attributes.get("AUDIO") ?? "");
     if (group === undefined) continue;
-    if (codecs.acodec !== "none") group.acodec ??= codecs.acodec;
-    group.tbr = Math.max(group.tbr, kilobits(attributes.get("BANDWIDTH")) ?? 0);
+    const tbr = kilobits(attributes.get("BANDWIDTH")) ?? 0;
+    const isBest = group.includedUrl === null || tbr > group.tbr;
+    if (codecs.acodec !== "none") {
+      group.acodec ??= codecs.acodec;
+      if (isBest && isIncludedBehind(group) && attributes.has("CODECS")) group.includedUrl = url;
+    }
+    group.tbr = Math.max(group.tbr, tbr);
   }
   return groups;
 }
