@@ -54,8 +54,8 @@ describe("the settings", () => {
     ],
     [
       { TASK_OPTIONS: "[]" },
-      "TASK_OPTIONS must be an object of options that hold for every page: in braces, with max_height, audio_only, " +
-        'audio_languages, subtitles, skip, skip_mode, if_exists, embed, got "[]"',
+      "TASK_OPTIONS must be an object of options that hold for every page: in braces, with max_height, preferred_codecs, " +
+        'audio_only, audio_languages, subtitles, skip, skip_mode, if_exists, embed, got "[]"',
     ],
     [
       { TASK_OPTIONS: '{"max_heigth": 1}' },

@@ -13,14 +13,36 @@ const rareCodec = /^(?:mh[am][12]|ac-4|dts[cehlxy]|vvc1|vvi1|evc1|lvc1|dv(?:h1|h
 
 const isRare = ({ vcodec, acodec }: Format): boolean => rareCodec.test(vcodec ?? "") || rareCodec.test(acodec ?? "");
 
+/** Video codecs that a client may prefer. */
+export const videoCodecs = ["h264", "h265", "vp8", "vp9", "av1"] as const;
+export type VideoCodec = (typeof videoCodecs)[number];
+
+/** Names of RFC 6381 and of yt-dlp. */
+const namesOfCodecs: Record<VideoCodec, RegExp> = {
+  h264: /^(?:avc|h264)/i,
+  h265: /^(?:hvc1|hev1|dvh1|dvhe|hevc|h265)/i,
+  vp8: /^vp0?8/i,
+  vp9: /^vp0?9/i,
+  av1: /^(?:av0?1|dav1)/i,
+};
+
+/** Returns the place of a video codec among those that are preferred; behind them, one that is unknown comes before others. */
+function placeOf({ vcodec }: Format, preferred: readonly VideoCodec[]): number {
+  if (preferred.length === 0) return 0;
+  if (vcodec === null) return preferred.length;
+  const place = preferred.findIndex((codec) => namesOfCodecs[codec].test(vcodec));
+  return place === -1 ? preferred.length + 1 : place;
+}
+
 /**
- * Sorts the better format first: with video, then the programme, then in codecs that most players decode, then higher, then of
- * higher bit rate.
+ * Sorts the better format first: with video, then the programme, then in codecs that are preferred, then in those that most players decode, then
+ * higher, then of higher bit rate.
  */
-export function byQuality(a: Format, b: Format): number {
+export function byQuality(a: Format, b: Format, preferred: readonly VideoCodec[] = []): number {
   return (
     Number(hasVideo(b)) - Number(hasVideo(a)) ||
     (b.preference ?? 0) - (a.preference ?? 0) ||
+    placeOf(a, preferred) - placeOf(b, preferred) ||
     Number(isRare(a)) - Number(isRare(b)) ||
     (b.height ?? 0) - (a.height ?? 0) ||
     (b.tbr ?? 0) - (a.tbr ?? 0)

@@ -184,6 +184,7 @@ export function findLikely(name: string, known: readonly string[]): string | und
 /** What yt-dlp, MeTube and cobalt call an option of a task, and other services a parameter, in lower case without separators. */
 const namesElsewhere: Readonly<Record<string, readonly string[]>> = {
   max_height: ["quality", "res", "resolution", "videoquality"],
+  preferred_codecs: ["codec", "vcodec", "videocodec", "youtubevideocodec"],
   audio_only: ["extractaudio", "audioformat", "downloadmode"],
   subtitles: ["subs", "writesubs", "writesubtitles", "embedsubs", "sublangs", "subtitleslangs"],
   ranges: ["downloadsections", "downloadranges", "sections"],

@@ -1,6 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { FileWarning } from "./file-warnings.ts";
 import { SiteVideo, subtitleRoles } from "./entry.ts";
+import { videoCodecs } from "./format-ranking.ts";
 import { PageInfo } from "./page-info.ts";
 import {
   CollectionEntry,
@@ -96,6 +97,14 @@ export const TaskOptions = Type.Object(
       Type.String({ minLength: 1, maxLength: 255, description: "a `format_id` that `/info` lists" }),
     ),
     max_height: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535, description: "pixels" })),
+    preferred_codecs: Type.Optional(
+      Type.Array(oneOf(videoCodecs, "video codec"), {
+        maxItems: videoCodecs.length,
+        examples: [["h264"]],
+        description:
+          "video in the first of these comes before higher video in others; absent: the highest, whatever its codec",
+      }),
+    ),
     audio_only: optionalFlag("download only the audio"),
     audio_languages: Type.Optional(
       Type.Array(Type.Union([Type.Literal("original"), Type.Literal("all"), LanguageTag]), {

@@ -1,6 +1,14 @@
 import { urlForMessage } from "../net/http-url.ts";
 import { ServiceError } from "../model/errors.ts";
-import { bestAudio, byQuality, createAudioFinder, hasAudio, hasVideo, isMuxable } from "../model/format-ranking.ts";
+import {
+  bestAudio,
+  byQuality,
+  createAudioFinder,
+  hasAudio,
+  hasVideo,
+  isMuxable,
+  type VideoCodec,
+} from "../model/format-ranking.ts";
 import type { DownloadFormat, Format, PageInfo } from "../model/page-info.ts";
 import type { Task, TaskOptions } from "../model/task.ts";
 
@@ -25,6 +33,8 @@ export interface FormatChoice {
  *   audio, then the page's order. Video without any audio is chosen only if no format has both, audio only
  *   if no format has video.
  * - `max_height`: formats of at most this height, else those of unknown height.
+ * - `preferred_codecs`: the codec counts before the height: the first of these, else an unknown one, else others. `format_id` and
+ *   `audio_only` do not respect it.
  *
  * Formats with DRM are skipped if others match.
  *
@@ -33,7 +43,7 @@ export interface FormatChoice {
  * formats have DRM).
  */
 export function chooseFormat(info: PageInfo, options: TaskOptions, before: FormatChoice | null = null): FormatChoice {
-  const { format_id, max_height, audio_only = false } = options;
+  const { format_id, max_height, preferred_codecs, audio_only = false } = options;
   const again = before && format_id === undefined ? findAgain(before, info.formats) : undefined;
   if (again !== undefined) return again;
   assertMedia(info);
@@ -42,7 +52,7 @@ export function chooseFormat(info: PageInfo, options: TaskOptions, before: Forma
   const audioOf = createAudioFinder(info);
   if (format_id !== undefined) return chooseById(info.formats, format_id, audio_only, audioOf);
   const within = max_height === undefined ? videos : withinHeight(videos, max_height);
-  return bestVideo(withoutDrm(within), audioOf);
+  return bestVideo(withoutDrm(within), audioOf, preferred_codecs);
 }
 
 /** Returns what an earlier run of the task has chosen; `null` if there is none. */
@@ -181,8 +191,8 @@ function withoutDrm(formats: readonly Format[]): Some<Format> {
   );
 }
 
-function bestVideo(formats: Some<Format>, audioOf: AudioFinder): FormatChoice {
-  const ranked = formats.toSorted((a, b) => byQuality(a, b) || Number(hasAudio(b)) - Number(hasAudio(a)));
+function bestVideo(formats: Some<Format>, audioOf: AudioFinder, preferred?: readonly VideoCodec[]): FormatChoice {
+  const ranked = formats.toSorted((a, b) => byQuality(a, b, preferred) || Number(hasAudio(b)) - Number(hasAudio(a)));
   const isPlayable = (format: Format) => {
     const audio = audioOf(format);
     return hasAudio(format) || (audio !== null && isMuxable(format, audio));

@@ -67,6 +67,7 @@ function canonicalUrl(url: string): string {
 
 /** What options mean that are absent, in JSON. */
 const defaults: ReadonlyMap<string, string> = new Map([
+  ["preferred_codecs", "[]"],
   ["audio_only", "false"],
   ["audio_languages", '["original"]'],
   ["subtitles", "false"],

@@ -66,6 +66,7 @@ describe("the options of GET /download", () => {
   const all: Required<Omit<TaskOptions, "entries">> = {
     format_id: "720",
     max_height: 720,
+    preferred_codecs: ["h264", "vp9"],
     audio_only: true,
     audio_languages: ["original", "de"],
     subtitles: { languages: ["en", "pt-BR"], automatic: true },

@@ -49,6 +49,56 @@ describe("without options", () => {
   });
 });
 
+describe("with preferred_codecs", () => {
+  const video = (id: string, vcodec: string | null, height: number, more: Partial<Format> = {}) =>
+    formatOf(id, { ...hls, vcodec, acodec: "mp4a", height, ...more });
+  const h264 = { preferred_codecs: ["h264"] } as const satisfies TaskOptions;
+  test.each<[string, Format[], TaskOptions, string]>([
+    [
+      "the best in the codec before a higher one in another",
+      [video("a", "vp09.00", 2160), video("b", "avc1.64", 720), video("c", "avc1.64", 1080)],
+      h264,
+      "c",
+    ],
+    [
+      "the first codec of the list that is there",
+      [video("a", "hvc1.1", 720), video("b", "vp9", 360), video("c", "av01.0", 2160)],
+      { preferred_codecs: ["h264", "vp9", "h265"] },
+      "b",
+    ],
+    ["an unknown codec before others", [video("a", "vp9", 1080), video("b", null, 360)], h264, "b"],
+    ["the best one if the codec is not there", [video("a", "vp9", 360), video("b", "av01.0", 1080)], h264, "b"],
+    ["within max_height", [video("a", "avc1", 1080), video("b", "vp9", 720)], { ...h264, max_height: 720 }, "b"],
+    [
+      "the programme before a version with signs in the codec",
+      [video("a", "avc1", 720, { preference: -1 }), video("b", "vp9", 720)],
+      h264,
+      "b",
+    ],
+    ["what has no DRM", [video("a", "avc1", 720, { has_drm: true }), video("b", "vp9", 720)], h264, "b"],
+    [
+      "one with audio before one without any",
+      [video("mute", "avc1", 720, { acodec: "none" }), video("b", "vp9", 720)],
+      h264,
+      "b",
+    ],
+    ["the format that is named", [video("a", "avc1", 720), video("b", "vp9", 720)], { ...h264, format_id: "b" }, "b"],
+    ["names of yt-dlp", [video("a", "h265", 1080), video("b", "h264", 720)], h264, "b"],
+  ])("chooses %s", (_rule, formats, options, expected) => {
+    expect(choose(formats, options)[0]).toBe(expected);
+  });
+
+  test("takes the separate audio that fits", () => {
+    const formats = [
+      video("high", "vp9", 1080, { acodec: "none", ext: "webm" }),
+      video("low", "avc1", 720, { acodec: "none" }),
+      formatOf("opus", { ...separateAudio, acodec: "opus", ext: "webm" }),
+      formatOf("aac", separateAudio),
+    ];
+    expect(choose(formats, h264)).toEqual(["low", "aac", false]);
+  });
+});
+
 test("a file that may have no audio gets that of its manifest, if it is in one", () => {
   const inManifest = { protocol: "https", manifest_url: "https://a.test/main.mpd" } as const;
   const alone = { protocol: "https", manifest_url: null } as const;

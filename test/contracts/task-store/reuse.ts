@@ -55,10 +55,11 @@ export function describeReuse(open: OpenStore): void {
 
     test.each<[TaskOptions, TaskOptions, boolean]>([
       [{}, { audio_only: false, audio_languages: ["original"], subtitles: false }, true],
-      [{ audio_only: false }, {}, true],
+      [{ audio_only: false }, { preferred_codecs: [] }, true],
       [{ skip: ["intro"] }, { skip: ["intro"], skip_mode: "cut" }, true],
       [{ subtitles: { languages: ["de"] } }, { subtitles: { languages: ["de"], automatic: false } }, true],
       [{}, { audio_only: true }, false],
+      [{}, { preferred_codecs: ["h264"] }, false],
       [{}, { audio_languages: ["original", "de"] }, false],
       [{}, { subtitles: true }, false],
       [{}, { embed: false }, false],
