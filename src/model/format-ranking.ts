@@ -17,19 +17,26 @@ const isRare = ({ vcodec, acodec }: Format): boolean => rareCodec.test(vcodec ??
 export const videoCodecs = ["h264", "h265", "vp8", "vp9", "av1"] as const;
 export type VideoCodec = (typeof videoCodecs)[number];
 
-/** Names of RFC 6381 and of yt-dlp. */
+/** Names of RFC 6381 and of yt-dlp. Players of H.265 show wrong colours of Dolby Vision of profile 5. */
 const namesOfCodecs: Record<VideoCodec, RegExp> = {
-  h264: /^(?:avc|h264)/i,
-  h265: /^(?:hvc1|hev1|dvh1|dvhe|hevc|h265)/i,
+  h264: /^(?:avc|[hx]264|dva[1v])/i,
+  h265: /^(?:h(?:ev|vc)|[hx]265|dv(?:h1|he)(?!\.05))/i,
   vp8: /^vp0?8/i,
   vp9: /^vp0?9/i,
   av1: /^(?:av0?1|dav1)/i,
 };
 
-/** Returns the place of a video codec among those that are preferred; behind them, one that is unknown comes before others. */
-function placeOf({ vcodec }: Format, preferred: readonly VideoCodec[]): number {
+/** Those that WebM may hold. */
+const webmCodecs: ReadonlySet<VideoCodec> = new Set(["vp8", "vp9", "av1"]);
+
+/** Returns the place of a video codec among those that are preferred; behind them, one that may be one of them comes before others. */
+function placeOf(format: Format, preferred: readonly VideoCodec[]): number {
+  const { vcodec } = format;
   if (preferred.length === 0) return 0;
-  if (vcodec === null) return preferred.length;
+  if (vcodec === null) {
+    const isPossible = !isWebm(format) || preferred.some((codec) => webmCodecs.has(codec));
+    return isPossible ? preferred.length : preferred.length + 1;
+  }
   const place = preferred.findIndex((codec) => namesOfCodecs[codec].test(vcodec));
   return place === -1 ? preferred.length + 1 : place;
 }

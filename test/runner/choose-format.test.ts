@@ -84,6 +84,27 @@ describe("with preferred_codecs", () => {
     ],
     ["the format that is named", [video("a", "avc1", 720), video("b", "vp9", 720)], { ...h264, format_id: "b" }, "b"],
     ["names of yt-dlp", [video("a", "h265", 1080), video("b", "h264", 720)], h264, "b"],
+    ["the higher one of an empty list", [video("a", null, 360), video("b", "vp9", 720)], { preferred_codecs: [] }, "b"],
+    ["the name of an encoder", [video("a", "vp9", 1080), video("b", "x264", 720)], h264, "b"],
+    ["H.264 of Dolby Vision", [video("a", "vp9", 1080), video("b", "dva1.09.05", 720)], h264, "b"],
+    [
+      "H.265 of other colours only behind what is preferred, too",
+      [video("a", "dvh1.05.06", 2160), video("b", "avc1.64", 720)],
+      { preferred_codecs: ["h265", "h264"] },
+      "b",
+    ],
+    [
+      "a file that may be H.264 before WebM, which cannot",
+      [video("a", null, 1080, { ext: "webm" }), video("b", null, 720)],
+      h264,
+      "b",
+    ],
+    [
+      "WebM, which may be VP9, before what is not",
+      [video("a", "avc1", 1080), video("b", null, 720, { ext: "webm" })],
+      { preferred_codecs: ["vp9"] },
+      "b",
+    ],
   ])("chooses %s", (_rule, formats, options, expected) => {
     expect(choose(formats, options)[0]).toBe(expected);
   });
