@@ -33,7 +33,7 @@ export interface FormatChoice {
  *   audio, then the page's order. Video without any audio is chosen only if no format has both, audio only
  *   if no format has video.
  * - `max_height`: formats of at most this height, else those of unknown height.
- * - `preferred_codecs`: the codec counts before the height: the first of these, else an unknown one, else others. `format_id` and
+ * - `preferred_codecs`: the codec counts before the height: the first of these, else an unknown one that may be one of these, else others. `format_id` and
  *   `audio_only` do not respect it.
  *
  * Formats with DRM are skipped if others match.

@@ -58,6 +58,8 @@ export interface ResolveContext {
   forDownload?: boolean;
   /** The caller limits the height, so that of each format is wanted, if it can be learned; default false. */
   needsHeights?: boolean;
+  /** The caller prefers codecs, so that of each video is wanted, if it can be learned; default false. */
+  needsCodecs?: boolean;
   /** A file of chapters (WebVTT, JSON of podcasts) that a playlist names: they count if the page states none. Default: it names none. */
   chaptersUrl?: URL | undefined;
   /** The page that leads to `url`, which is sent as `Referer` as a browser does. Default: none. */

@@ -134,11 +134,12 @@ async function readTarget(
   isFirst: boolean,
 ): Promise<Target> {
   const needsHeights = options.max_height !== undefined;
+  const needsCodecs = options.preferred_codecs !== undefined && options.preferred_codecs.length > 0;
   const page = await inTurn(async () => {
     const { referrer: origin, entry: { chapters_url: listed } = {} } = collection ?? {};
     const chaptersUrl = listed === undefined ? undefined : new URL(listed);
     const referrer = origin === undefined ? undefined : new URL(origin);
-    const wanted = { forDownload: true, needsHeights, chaptersUrl, referrer };
+    const wanted = { forDownload: true, needsHeights, needsCodecs, chaptersUrl, referrer };
     const context = { signal, owner, ...wanted, ...(isFirst && { onWaiting }) };
     const resolved: unknown = await resolver.resolve(new URL(url), context);
     signal.throwIfAborted();

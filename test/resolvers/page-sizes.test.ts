@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import type { PageInfo } from "../../src/model/page-info.ts";
+import type { ResolveContext } from "../../src/resolvers/resolver.ts";
 import { createPageResolver } from "./page/local-reader.ts";
 import { readMedium } from "../media/rendition.ts";
 import { localClient } from "../net/client.ts";
@@ -12,7 +13,7 @@ type Respond = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 interface TestSite extends Upstream {
   requests: IncomingMessage[];
-  resolve(linkTimeoutMs?: number, forDownload?: boolean, needsHeights?: boolean): Promise<PageInfo>;
+  resolve(linkTimeoutMs?: number, forDownload?: boolean, needs?: Partial<ResolveContext>): Promise<PageInfo>;
 }
 
 /** Starts a site whose page, at `/watch`, is `html`; other paths are 404 unless `routes` respond. */
@@ -30,10 +31,10 @@ async function startSite(html: string, routes: Record<string, Respond>): Promise
   return {
     ...upstream,
     requests,
-    resolve(linkTimeoutMs = 60_000, forDownload = false, needsHeights = false) {
+    resolve(linkTimeoutMs = 60_000, forDownload = false, needs = {}) {
       const resolver = createPageResolver({ client, pageMaxBytes: 1e6, linkTimeoutMs });
       const { signal } = new AbortController();
-      const context = { signal, forDownload, needsHeights };
+      const context = { signal, forDownload, ...needs };
       return resolver.resolve(upstream.url("/watch"), context);
     },
   };
@@ -165,8 +166,19 @@ describe("a download", () => {
 
   it("that is limited to a height learns that of the only file", async () => {
     const site = await startSite(video("/1.mp4"), { "/1.mp4": ranged(mp4) });
-    const { formats } = await site.resolve(undefined, true, true);
+    const { formats } = await site.resolve(undefined, true, { needsHeights: true });
     expect(formats).toMatchObject([{ height: 90 }]);
+  });
+
+  it("that prefers codecs learns those of several files", async () => {
+    const sources = [1080, 720].map((height) => `<source src="/${height}.mp4" label="${height}p">`).join("");
+    const files = { "/1080.mp4": ranged(mp4), "/720.mp4": ranged(mp4) };
+    const site = await startSite(`<video>${sources}</video>`, files);
+    const { formats } = await site.resolve(undefined, true, { needsCodecs: true });
+    expect(formats.map(({ vcodec }) => vcodec)).toEqual(["avc1.64000c", "avc1.64000c"]);
+    const single = await startSite(video("/1080.mp4"), files);
+    await single.resolve(undefined, true, { needsCodecs: true });
+    expect(paths(single)).toEqual(new Set(["/watch"]));
   });
 
   it("chooses between files of unknown height as the page's record lists them", async () => {

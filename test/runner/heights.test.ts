@@ -25,6 +25,31 @@ it.each([
 });
 
 it.each([
+  [["vp9"], "/360.webm"],
+  [["h264"], "/720.mp4"],
+] as const)("a task that prefers %j gets it from a page that states no codecs", async (preferred_codecs, path) => {
+  const pageUrl = "https://video.example.com/watch";
+  const sources = ["/720.mp4", "/360.webm"].map((name) => `<source src="${name}" label="${parseInt(name.slice(1))}p">`);
+  const client = createSavedClient({
+    [pageUrl]: { body: `<video>${sources.join("")}</video>` },
+    "https://video.example.com/720.mp4": { type: "video/mp4", body: readMedium("index-first.mp4") },
+    "https://video.example.com/360.webm": { type: "video/webm", body: readMedium("vp9-opus.webm") },
+  });
+  const jobs: string[] = [];
+  const { runner, add, until } = createRunnerHarness({
+    resolver: createPageResolver({ client, pageMaxBytes: 1e6 }),
+    downloads: async (job) => {
+      jobs.push(job.format.url);
+      return await writeMedium(job);
+    },
+  });
+  runner.start();
+  const { id } = await add(pageUrl, { preferred_codecs: [...preferred_codecs] });
+  await until(id, "succeeded");
+  expect(jobs).toEqual([`https://video.example.com${path}`]);
+});
+
+it.each([
   [{}, ["format_left"]],
   [{ max_height: 90 }, []],
   [{ max_height: 120 }, ["format_left"]],

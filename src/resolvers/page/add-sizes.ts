@@ -5,6 +5,7 @@ import type { Format, PageInfo } from "../../model/page-info.ts";
 import { extensionOfMediaType } from "../../parsers/media-type.ts";
 import type { FileInfo } from "./content.ts";
 import type { LinkFetcher } from "./link-fetcher.ts";
+import type { ResolveContext } from "../resolver.ts";
 
 type Page = Pick<PageInfo, "formats" | "duration" | "live_status" | "sources">;
 
@@ -20,8 +21,8 @@ const maxFiles = 3;
  *   or that it is live.
  * - All other sizes are bit rate × duration.
  *
- * For a download, which learns sizes anyway, only videos without a height are requested, and only if there are several
- * formats to choose from, or if it needs heights.
+ * For a download, which learns sizes anyway, only videos without a height are requested, then those without a codec if it needs
+ * codecs; both only if there are several formats to choose from, or if it needs heights.
  *
  * What the page states stays. A file that cannot be fetched stays listed, too: another request may succeed.
  */
@@ -29,13 +30,22 @@ export async function addSizes<P extends Page>(
   page: P,
   pageUrl: URL,
   linkFetcher: LinkFetcher,
-  { forDownload, needsHeights }: { forDownload: boolean; needsHeights: boolean },
+  {
+    forDownload = false,
+    needsHeights = false,
+    needsCodecs = false,
+  }: Pick<ResolveContext, "forDownload" | "needsHeights" | "needsCodecs">,
 ): Promise<P> {
   const from = ({ http_headers }: Format) => URL.parse(http_headers?.["Referer"] ?? "") ?? pageUrl;
   const ofUnknownHeight = page.formats.filter(isOfUnknownHeight);
   const ofUnknownSize = page.formats.filter(isOfUnknownSize);
-  const isHeightNeeded = !forDownload || needsHeights || page.formats.length > 1;
-  const unknown = [...(isHeightNeeded ? ofUnknownHeight : []), ...(forDownload ? [] : ofUnknownSize)];
+  const ofUnknownCodec = page.formats.filter(isOfUnknownCodec);
+  const hasChoice = page.formats.length > 1;
+  const unknown = [
+    ...(!forDownload || needsHeights || hasChoice ? ofUnknownHeight : []),
+    ...(needsCodecs && hasChoice ? ofUnknownCodec : []),
+    ...(forDownload ? [] : ofUnknownSize),
+  ];
   const files = [...new Set(unknown)].slice(0, maxFiles);
   const isDurationNeeded = page.duration === null && !forDownload;
   const variant = isDurationNeeded ? page.formats.find(isHlsVariant) : undefined;
@@ -67,6 +77,10 @@ function isOfUnknownSize({ protocol, filesize }: Format): boolean {
 /** Whether it is a file whose video may have any height. */
 function isOfUnknownHeight(format: Format): boolean {
   return format.protocol === "https" && hasVideo(format) && format.height === null;
+}
+
+function isOfUnknownCodec({ protocol, vcodec }: Format): boolean {
+  return protocol === "https" && vcodec === null;
 }
 
 /** Whether a multivariant HLS playlist lists it. */

@@ -48,8 +48,7 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
     name,
     output: PageInfo,
     async resolve(url, context) {
-      const { signal, owner, forDownload = false, needsHeights = false, deadlineMs = Infinity } = context;
-      const { referrer = null } = context;
+      const { signal, owner, forDownload = false, deadlineMs = Infinity, referrer = null } = context;
       const entriesStart = startOf(context.entriesCursor, name);
       const fetchedAt = now();
       const cookies = createCookieJar();
@@ -80,7 +79,7 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
       const stated = described.chapters === undefined ? context.chaptersUrl : undefined;
       const listed = stated === undefined ? [] : await linkFetcher.fetchChapters(stated, response.url);
       const divided = addChapters(described, listed, "playlist");
-      const sized = await addSizes(divided, end.url, linkFetcher, { forDownload, needsHeights });
+      const sized = await addSizes(divided, end.url, linkFetcher, context);
       const description = withEntries(sized, end.content, entriesStart);
       const info = { url: url.href, ...description, resolver: name, fetched_at: fetchedAt.toISOString() };
       return forDownload ? { ...info, formats: addCookies(info.formats, cookies.toText()) } : info;
