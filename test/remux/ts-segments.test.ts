@@ -155,17 +155,18 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several segments", () => {
     const isVideo = (packet: Uint8Array) => (packet[1]! & 0x1f) === 1 && packet[2] === 0;
     const middle = packets.length >> 1;
     const within = packets.findIndex((packet, i) => i > middle && isVideo(packet) && !isStart(packet));
-    const dropsAt = (at: number, timeline: number) => {
+    const dropsAt = (at: number, timeline: number, from = at) => {
       const dropped: string[] = [];
       const sink = createRecorder();
       const onDrop = (kind: string) => dropped.push(kind);
       const demuxer = createMpegTsDemuxer({ sink, timelines: createTimelines(), kinds, onDrop });
       demuxer.read(Buffer.concat(packets.slice(0, at)), start);
-      demuxer.read(Buffer.concat([...packets.slice(0, 3), ...packets.slice(at)]), { timeline, offsetS: null });
+      demuxer.read(Buffer.concat([...packets.slice(0, 3), ...packets.slice(from)]), { timeline, offsetS: null });
       demuxer.flush();
       return dropped;
     };
     expect(dropsAt(within, 1)).toEqual(["video"]);
+    expect(dropsAt(within, 1, within + 1), "its counter shows that, too").toEqual(["video"]);
     expect(dropsAt(within, 0)).toEqual([]);
   });
 

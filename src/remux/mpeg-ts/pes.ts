@@ -25,7 +25,7 @@ export class PesReader {
   #state: "closed" | "header" | "payload" = "closed";
   /** Bytes left of the payload; Infinity if its length is unknown. */
   #remaining = 0;
-  /** A payload was read since the last end. */
+  /** A payload was read since the last end, or what is missing since then is reported. */
   #hasStarted = false;
   /** Scrambled packets in a row. */
   #scrambled = 0;
@@ -59,26 +59,27 @@ export class PesReader {
     this.#remaining -= length;
   }
 
-  /** Removes the open PES packet from the stream and ignores the rest of it. */
+  /** Removes the open PES packet from the stream and ignores the rest of it; the caller reports that. */
   drop(): void {
     if (this.#state === "payload" && this.#remaining > 0) this.#options.stream.rewind();
     this.#state = "closed";
+    this.#hasStarted = true;
   }
 
   /** Ends the open PES packet; what is read after it belongs to others. */
   finish(): void {
-    this.#endPacket();
-    this.#hasStarted = false;
+    this.#hasStarted = this.#endPacket();
   }
 
-  /** Removes the open PES packet from the stream if it is shorter than its length. */
-  #endPacket(): void {
-    const isOpen = this.#state === "payload" && this.#remaining > 0;
-    if (isOpen && Number.isFinite(this.#remaining)) {
+  /** Removes the open PES packet from the stream if it is shorter than its length; returns whether it was. */
+  #endPacket(): boolean {
+    const isCut = this.#state === "payload" && this.#remaining > 0 && Number.isFinite(this.#remaining);
+    if (isCut) {
       this.#options.stream.rewind();
       this.#options.onCut();
     }
     this.#state = "closed";
+    return isCut;
   }
 
   #startPayload(): void {
