@@ -23,6 +23,7 @@ const stating: readonly (readonly [string, readonly string[]])[] = [
   ["a.w64", audioInput(2)],
   ["vorbis.ogg", [...audioInput(6), "-c:a", "libvorbis", "-ac", "2"]],
   ["opus.ogg", [...audioInput(6), "-c:a", "libopus"]],
+  ["streams.ogg", [...audioInput(2), ...audioInput(6), "-map", "0", "-map", "1", "-c:a", "libvorbis", "-ac", "2"]],
   ["a.mp4", both],
   ["index-first.mp4", [...both, "-movflags", "+faststart"]],
   ["fragments.mp4", [...both, "-movflags", "+frag_keyframe+empty_moov"]],
@@ -157,6 +158,16 @@ describe.skipIf(!hasFfmpeg)("a file whose connection may end early", () => {
   it("has a warning if it lacks the last page of Ogg, and its server states the length of the others", async () => {
     const body = bytesOf("vorbis.ogg");
     const { warnings } = await download("vorbis.ogg", body.lastIndexOf("OggS") / body.length, true);
+    expect(warnings).toMatchObject([{ code: "frames_missing" }]);
+  });
+
+  it("has a warning if it ends with the last page of one stream of Ogg, and another one goes on", async () => {
+    const body = bytesOf("streams.ogg");
+    const isLast = (page: number) => (body[page + 5]! & 4) !== 0;
+    let page = 0;
+    while (!isLast(page)) page = body.indexOf("OggS", page + 1);
+    const end = body.indexOf("OggS", page + 1);
+    const { warnings } = await download("streams.ogg", end / body.length, true);
     expect(warnings).toMatchObject([{ code: "frames_missing" }]);
   });
 

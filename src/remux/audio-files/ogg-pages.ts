@@ -26,13 +26,19 @@ export function readPage(file: FileWindow, at: number): OggPage | undefined {
   const body = headerBytes + bytes.readUInt8(26);
   if (bytes.toString("latin1", 0, 4) !== "OggS" || body > bytes.length) return undefined;
   const segments = Uint8Array.from(bytes.subarray(headerBytes, body));
-  const end = at + segments.reduce((sum, size) => sum + size, body);
+  const end = at + pageEnd(bytes, 0);
   if (end > file.size) return undefined;
   const flags = bytes.readUInt8(5);
   const serial = bytes.readUInt32LE(serialAt);
   const [isFirst, isLast] = [(flags & 2) !== 0, (flags & 4) !== 0];
   const sequence = bytes.readUInt32LE(sequenceAt);
   return { serial, sequence, isContinued: (flags & 1) !== 0, isFirst, isLast, segments, body: at + body, end };
+}
+
+/** Returns where the page that begins at `at` ends; that may be beyond `bytes`. */
+export function pageEnd(bytes: Uint8Array, at: number): number {
+  const body = at + headerBytes + (bytes[at + headerBytes - 1] ?? 0);
+  return bytes.subarray(at + headerBytes, body).reduce((end, size) => end + size, body);
 }
 
 /** Whether the bytes of a page are those that it was made with. */

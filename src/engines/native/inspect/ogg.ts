@@ -1,7 +1,7 @@
 import type { InputAudioTrack } from "mediabunny";
 import { unlessUnreadable } from "../../../model/errors.ts";
 import { vorbisCounterOf } from "../../../remux/audio-files/ogg.ts";
-import { type OggPage, readPage } from "../../../remux/audio-files/ogg-pages.ts";
+import { type OggPage, pageEnd, readPage } from "../../../remux/audio-files/ogg-pages.ts";
 import { opusRate, opusSamples } from "../../../remux/codecs/opus.ts";
 import { createFileWindow, type FileWindow, openFile, readAt } from "../../../remux/open-file.ts";
 import type { MediaInfo } from "../../engine.ts";
@@ -22,7 +22,11 @@ export function readOgg(path: string): MediaInfo | undefined {
 
 /** As `readOgg`, if the first stream is Vorbis: the library reads none whose last page is cut off. */
 export function readCutVorbis(path: string): MediaInfo | undefined {
-  return readStream(path, vorbisRate);
+  using file = openFile(path);
+  const hasAudio = countOggPackets(createFileWindow(file))
+    .values()
+    .some((count) => count > 0);
+  return hasAudio ? readStream(path, vorbisRate) : undefined;
 }
 
 /** @param rateOf Returns the sample rate that a first packet states; undefined if it is of another codec. */
@@ -76,12 +80,6 @@ function lastGranule(bytes: Buffer, serial: number): number {
     if (at === 0) break;
   }
   return 0;
-}
-
-/** RFC 3533 §6. */
-function pageEnd(bytes: Buffer, at: number): number {
-  const body = at + 27 + (bytes[at + 26] ?? 0);
-  return bytes.subarray(at + 27, body).reduce((end, size) => end + size, body);
 }
 
 /** Less than any packet lasts. */

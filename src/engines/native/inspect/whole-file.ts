@@ -3,6 +3,7 @@ import { ids, readElement } from "../../../remux/matroska/elements.ts";
 import { isCompleteMp4, lacksIndexedSegments, listsItsFragments } from "../../../remux/mp4/read/file-boxes.ts";
 import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
 import { startsAsMatroska, startsAsMp4 } from "../../../remux/file-header.ts";
+import { pageEnd } from "../../../remux/audio-files/ogg-pages.ts";
 import { openFile, readAt, type ReadFile, readFileStart } from "../../../remux/open-file.ts";
 import { readPcmContainer } from "./pcm-containers.ts";
 import { unreadKind } from "./unread-kind.ts";
@@ -160,19 +161,28 @@ function isWholeBareAudio(file: ReadFile): false | null {
   return null;
 }
 
-/** A page is at most 65,307 bytes long (RFC 3533 §6). */
-const pageBytes = 65_307;
+/** Many pages, as streams that end before others are known by theirs: one has at most 65,307 bytes (RFC 3533 §6). */
+const pagesBytes = 1 << 19;
+const [linkStart, streamEnd] = [2, 4];
 
-/** Whether the file ends with the last page of a stream; `null`: its last page does not say that it is the last. */
+/**
+ * Whether the file ends with the last pages of the streams that are multiplexed at its end; `null`: the last page of one does not say that it
+ * is the last.
+ */
 function isWholeOgg(file: ReadFile): boolean | null {
-  const tail = readTail(file, pageBytes);
+  const tail = readTail(file, pagesBytes);
+  const ended = new Set<number>();
+  let end = tail.length;
   for (let at = tail.lastIndexOf("OggS"); at >= 0; at = at > 0 ? tail.lastIndexOf("OggS", at - 1) : -1) {
-    const segments = tail[at + 26] ?? 0;
-    const sizes = tail.subarray(at + 27, at + 27 + segments);
-    if (at + 27 + segments + sizes.reduce((sum, size) => sum + size, 0) !== tail.length) continue;
-    return (tail[at + 5]! & 4) !== 0 ? true : null;
+    if (pageEnd(tail, at) !== end) continue;
+    const [flags, serial] = [tail[at + 5]!, tail.readUInt32LE(at + 14)];
+    if (!ended.has(serial) && (flags & streamEnd) === 0) return null;
+    // Streams before it are of an earlier link of a chain.
+    if ((flags & linkStart) !== 0) break;
+    ended.add(serial);
+    end = at;
   }
-  return false;
+  return end < tail.length;
 }
 
 /** Longer than any frame of usual streams: 64 K samples of 8 channels and 32 bits. */
