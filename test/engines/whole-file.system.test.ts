@@ -171,6 +171,14 @@ describe.skipIf(!hasFfmpeg)("a file whose connection may end early", () => {
     expect(warnings).toMatchObject([{ code: "frames_missing" }]);
   });
 
+  it("is no result if it is Vorbis without audio", async () => {
+    const body = bytesOf("vorbis.ogg");
+    const afterFirst = body.indexOf("OggS", 4) + 100;
+    await expect(download("vorbis.ogg", afterFirst / body.length, true)).rejects.toMatchObject({
+      code: "upstream_invalid",
+    });
+  });
+
   it.each(["vorbis.ogg", "opus.ogg"])(
     "has a warning if it ends within a page of Ogg, and its server states the length of what it has: %s",
     async (name) => {

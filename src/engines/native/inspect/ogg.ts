@@ -1,7 +1,7 @@
 import type { InputAudioTrack } from "mediabunny";
 import { unlessUnreadable } from "../../../model/errors.ts";
 import { vorbisCounterOf } from "../../../remux/audio-files/ogg.ts";
-import { type OggPage, pageEnd, readPage } from "../../../remux/audio-files/ogg-pages.ts";
+import { countOggPackets, type OggPage, pageEnd, readPage } from "../../../remux/audio-files/ogg-pages.ts";
 import { opusRate, opusSamples } from "../../../remux/codecs/opus.ts";
 import { createFileWindow, type FileWindow, openFile, readAt } from "../../../remux/open-file.ts";
 import type { MediaInfo } from "../../engine.ts";
@@ -20,7 +20,7 @@ export function readOgg(path: string): MediaInfo | undefined {
   return readStream(path, sampleRate);
 }
 
-/** As `readOgg`, if the first stream is Vorbis: the library reads none whose last page is cut off. */
+/** As `readOgg`, if the first stream is Vorbis, and has audio: the library reads none whose last page is cut off. */
 export function readCutVorbis(path: string): MediaInfo | undefined {
   using file = openFile(path);
   const hasAudio = countOggPackets(createFileWindow(file))
