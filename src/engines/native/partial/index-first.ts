@@ -196,12 +196,14 @@ function moveIndex({ head, media }: StartOfMp4, end: Buffer): MovedMp4 | undefin
     if (findChild(index, moov, "mvex") !== undefined) return undefined;
     const isWide = mediaEnd + index.length > 0xffffffff;
     const children = childrenOf(index, moov).map((child) => {
-      const bytes = isWide ? withWideOffsets(index, child) : Buffer.from(index.subarray(child.start, child.end));
-      return { type: child.type, bytes };
+      return isWide ? withWideOffsets(index, child) : index.subarray(child.start, child.end);
     });
-    const delta = children.reduce((sum, { bytes }) => sum + bytes.length, moov.body - moov.start);
-    for (const { type, bytes } of children) if (type === "trak") moveChunks(bytes, delta, media.start);
-    const moved = Buffer.concat([head, box("moov", ...children.map(({ bytes }) => bytes))]);
+    // Its header may be shorter than that in the file.
+    const front = Buffer.from(box("moov", ...children));
+    for (const { start, end: trackEnd } of childrenOf(front, firstBox(front), "trak")) {
+      moveChunks(front.subarray(start, trackEnd), front.length, media.start);
+    }
+    const moved = Buffer.concat([head, front]);
     checkSampleTables(numbersIn(moved, moved.length + mediaEnd - media.start), moved.length);
     return { head: moved, media: { start: media.start, end: mediaEnd } };
   });
