@@ -6,7 +6,7 @@ import type { MaxSpeeds, SpeedLimit } from "../net/speed-limit.ts";
 import type { Subtitle } from "../model/entry.ts";
 import type { DownloadFormat } from "../model/page-info.ts";
 import type { Progress } from "../model/progress.ts";
-import type { ResultFile } from "../model/task.ts";
+import type { ResultFile, TaskOptions } from "../model/task.ts";
 
 /**
  * Contract of an engine, which downloads a format as one playable file. It can be implemented from this
@@ -99,6 +99,8 @@ export interface DownloadJob {
    * Separate audio. Used if `format.acodec` is `"none"`; if it is `null`, only if `format` turns out to have no audio.
    */
   audio: DownloadFormat | null;
+  /** What decides between the formats of a manifest if `format` turns out to be one: options of the task. */
+  preference: FormatPreference;
   /** Further audio tracks of the file, in this order after the first one. */
   otherAudio: readonly DownloadFormat[];
   /**
@@ -127,6 +129,8 @@ export interface DownloadJob {
   /** How much of a live stream is recorded, seconds; 0: live streams are refused. */
   maxLiveS: number;
 }
+
+export type FormatPreference = Pick<TaskOptions, "max_height" | "preferred_codecs">;
 
 /** What the page says of the media. */
 export interface MediaDescription extends Pick<Additions, "tags" | "chapters"> {

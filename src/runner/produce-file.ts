@@ -172,8 +172,10 @@ async function downloadWithin(
   const isAudioFile = audioOnly || ranges.length > 0;
   const texts = { subtitles: chooseSubtitles(page, options).wanted, ownSubtitles: ownLanguages(options) };
   const { tracks } = chooseAudio(page, choice, options);
+  const { max_height, preferred_codecs } = options;
   const job = {
     ...tracks,
+    preference: { ...(max_height && { max_height }), ...(preferred_codecs && { preferred_codecs }) },
     ...about,
     audioOnly,
     isAudioFile,

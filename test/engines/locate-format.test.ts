@@ -2,6 +2,7 @@ import { afterAll, expect, it } from "vitest";
 import { createFormatLocator } from "../../src/engines/native/sources/locate-format.ts";
 import { planDownload } from "../../src/engines/native/sources/plan.ts";
 import type { Format } from "../../src/model/page-info.ts";
+import type { TaskOptions } from "../../src/model/task.ts";
 import { createHttpClient } from "../../src/net/http/http-client.ts";
 import { formatAt } from "../contracts/engine/harness.ts";
 import { mediaPlaylist, multivariant } from "../media/hls.ts";
@@ -10,7 +11,8 @@ import { startSite } from "../media/site.ts";
 
 const client = createHttpClient({ allowNetworks: ["127.0.0.1/32"] });
 afterAll(() => client.close());
-const locator = () => createFormatLocator(client, { pageUrl: "", signal: new AbortController().signal });
+const locator = (preference: TaskOptions = {}) =>
+  createFormatLocator(client, { pageUrl: "", preference, signal: new AbortController().signal });
 
 const set = (kind: string, codecs: string) =>
   `<AdaptationSet mimeType="${kind}/mp4"><SegmentTemplate media="${kind}-$Number$.m4s" duration="3"/>` +
@@ -26,6 +28,7 @@ async function plan(
   entry: string,
   format: Partial<Format> = {},
   audio: Partial<Format> | null = null,
+  preference: TaskOptions = {},
 ) {
   const site = await startSite(new Map(resources));
   try {
@@ -37,7 +40,7 @@ async function plan(
       otherAudio: [],
       folder: "/none",
     };
-    const { sources } = await planDownload(job, locator());
+    const { sources } = await planDownload(job, locator(preference));
     const urls = sources.map((source) => (source.kind === "segments" ? source.list.segments[0]?.url : null));
     const paths = urls.map((url) => url && new URL(url).pathname.slice(1));
     return { paths, asked: site.asked.map(({ path }) => path) };
@@ -99,6 +102,26 @@ it("chooses the best variant, and the default rendition of its group as its audi
   expect(await plan(resources, "index.m3u8")).toEqual({
     paths: ["high/1.ts", "en/1.ts"],
     asked: ["index.m3u8", "high/video.m3u8", "en/audio.m3u8"],
+  });
+});
+
+it.each<[TaskOptions, string]>([
+  [{}, "1080-h265"],
+  [{ preferred_codecs: ["h264"] }, "720-h264"],
+  [{ preferred_codecs: ["av1", "h265"] }, "1080-h265"],
+  [{ max_height: 720 }, "720-h264"],
+  [{ max_height: 360, preferred_codecs: ["h264"] }, "360-h265"],
+  [{ max_height: 240 }, "1080-h265"],
+])("chooses of a playlist that was not listed before as the task's options say: %j is %s", async (options, name) => {
+  const text = `#EXTM3U
+#EXT-X-STREAM-INF:BANDWIDTH=900000,RESOLUTION=1920x1080,CODECS="hvc1.1.6.L93.B0,mp4a.40.2"\n1080-h265/v.m3u8
+#EXT-X-STREAM-INF:BANDWIDTH=500000,RESOLUTION=1280x720,CODECS="avc1.64000c,mp4a.40.2"\n720-h264/v.m3u8
+#EXT-X-STREAM-INF:BANDWIDTH=200000,RESOLUTION=640x360,CODECS="hvc1.1.6.L93.B0,mp4a.40.2"\n360-h265/v.m3u8
+#EXT-X-STREAM-INF:BANDWIDTH=64000,CODECS="mp4a.40.2"\naudio/v.m3u8\n`;
+  const resources = new Map([["index.m3u8", hls(text)]]);
+  for (const kind of ["1080-h265", "720-h264", "360-h265", "audio"]) resources.set(`${kind}/v.m3u8`, playlist);
+  expect(await plan(resources, "index.m3u8", {}, null, options)).toMatchObject({
+    paths: [`${name}/1.ts`, "audio/1.ts"],
   });
 });
 

@@ -174,6 +174,7 @@ test("the engine gets the chosen formats, the folder and the limits", async () =
     {
       format: formats[1],
       audio: formats[2],
+      preference: {},
       otherAudio: [],
       audioLanguages: ["original"],
       ranges: [],

@@ -80,11 +80,11 @@ type DownloadRun = Awaited<ReturnType<typeof planRun>>;
 async function planRun(job: DownloadJob, context: WorkerDownloadContext) {
   const { client, concurrentFragments, minFreeBytes, minSpeedBps, onProgress, takeBytes } = context;
   const { finish = new AbortController().signal } = context;
-  const { folder, pageUrl, maxBytes, maxLiveS } = job;
+  const { folder, maxBytes, maxLiveS } = job;
   /** Aborted at the end of the run, to stop what is still fetched ahead after a failure. */
   const ending = new AbortController();
   const signal = AbortSignal.any([context.signal, ending.signal]);
-  const plan = selectRanges(await planDownload(job, createFormatLocator(client, { pageUrl, signal })), job.ranges);
+  const plan = selectRanges(await planDownload(job, createFormatLocator(client, { ...job, signal })), job.ranges);
   const describeEnds = await openEndCheck(plan, folder);
   const partsFolder = join(folder, "parts");
   // Everything else is written a second time, and what was selected for ranges once more when it is cut.

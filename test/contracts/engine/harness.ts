@@ -91,6 +91,7 @@ async function prepare(
     ownSubtitles: [],
   } as const;
   const job = {
+    preference: {},
     otherAudio: [],
     isAudioFile: false,
     ranges: [],

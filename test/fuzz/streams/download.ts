@@ -52,6 +52,7 @@ export async function openDownloader() {
     const { tags, chapters } = noAdditions;
     const job = {
       ...choice,
+      preference: {},
       otherAudio: [],
       audioLanguages: ["original"],
       isAudioFile: options.audioOnly === true,

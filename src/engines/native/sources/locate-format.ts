@@ -5,6 +5,7 @@ import type { HeadersFor, HttpClient } from "../../../net/client.ts";
 import { urlForMessage } from "../../../net/http-url.ts";
 import { createSiteHeaders } from "../../../net/http/site-headers.ts";
 import type { DownloadFormat, Format, Fragment } from "../../../model/page-info.ts";
+import type { FormatPreference } from "../../engine.ts";
 import { ManifestReader, type SegmentMirror } from "./manifest-reader.ts";
 
 /** A format that can be fetched. */
@@ -38,10 +39,10 @@ export type MediaLocation =
  */
 export type FormatLocator = (format: DownloadFormat, headers?: HeadersFor) => Promise<LocatedFormat>;
 
-/** Creates a locator of the formats of one page. */
+/** Creates a locator of the formats of one page, of which those of a manifest that was not read before are chosen by `preference`. */
 export function createFormatLocator(
   client: HttpClient,
-  { pageUrl, signal }: { pageUrl: string; signal: AbortSignal },
+  { pageUrl, preference, signal }: { pageUrl: string; preference: FormatPreference; signal: AbortSignal },
 ): FormatLocator {
   const manifests = new ManifestReader(client, signal);
   const locate: FormatLocator = async (format, headers = createSiteHeaders(format, pageUrl)) => {
@@ -59,7 +60,7 @@ export function createFormatLocator(
     }
     const { formats, list, reload } = await openAnywhere(format, headers);
     if (formats !== null) {
-      const { best, audio } = chooseFrom(formats, format);
+      const { best, audio } = chooseFrom(formats, format, preference);
       return { ...(await locate(best, headers)), audio };
     }
     const mirrors = () => manifests.mirrors(format, headers);
@@ -143,13 +144,18 @@ function segmentsOf(fragments: readonly Fragment[], base: URL): SegmentList {
   return { segments, hasEnded: true, refreshS: 0 };
 }
 
-/** Chooses from the formats that the manifest of `parent` lists. */
-function chooseFrom(formats: readonly Format[], parent: Format): { best: Format; audio: Format | null } {
+/** Chooses from the formats that the manifest of `parent` lists; one that is too tall only if all are. */
+function chooseFrom(
+  formats: readonly Format[],
+  parent: Format,
+  { max_height = Infinity, preferred_codecs }: FormatPreference,
+): { best: Format; audio: Format | null } {
+  const rankOf = (format: Format) => Number(!hasVideo(format)) * 2 + Number((format.height ?? 0) > max_height);
   const ranked = formats
     // A playlist that lists itself would be read forever.
     .filter(({ protocol, url }) => protocol !== "m3u8" || url !== parent.url)
     .filter(({ has_drm }) => !has_drm)
-    .toSorted(byQuality);
+    .toSorted((a, b) => rankOf(a) - rankOf(b) || byQuality(a, b, preferred_codecs));
   const [best] = ranked;
   if (best === undefined) {
     const url = urlForMessage(new URL(parent.url));
