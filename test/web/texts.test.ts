@@ -49,6 +49,13 @@ it("writes a date without a time as the same day in each time zone", () => {
   expect(formatDay("2026-03-02")).toBe(formatDay("2026-03-02T12:00:00Z"));
 });
 
+it("says which codecs a download prefers", () => {
+  expect(describeOptions({ preferred_codecs: ["h264", "vp9"] })).toBe("best format, in h264, vp9 if possible");
+  expect(describeOptions({ preferred_codecs: [], max_height: 720 })).toBe("at most 720p");
+  expect(describeOptions({ preferred_codecs: ["h264"], audio_only: true })).toBe("audio only");
+  expect(describeOptions({ preferred_codecs: ["h264"], format_id: "22" })).toBe("format 22");
+});
+
 it("says what is left out of a download, or marked in it", () => {
   expect(describeOptions({ skip: ["sponsor", "intro"] })).toBe("best format, without: sponsor, intro");
   expect(describeOptions({ skip: ["sponsor"], skip_mode: "chapters" })).toBe("best format, chapters: sponsor");

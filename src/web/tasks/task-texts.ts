@@ -107,13 +107,14 @@ function describeFile({ size, width, height, duration }: TaskFile): string {
 /** Returns what is downloaded of the page, "at most 720p, audio only". */
 export function describeOptions(options: TaskOptions): string {
   const { format_id: format, max_height: height, audio_only: isAudio, audio_languages: languages } = options;
-  const { subtitles, ranges = [], skip = [], entries } = options;
+  const { preferred_codecs: codecs = [], subtitles, ranges = [], skip = [], entries } = options;
   const parts = [
     ...(format === undefined ? [] : [`format ${format}`]),
     ...(height === undefined ? [] : [`at most ${height}p`]),
     ...(isAudio === true ? ["audio only"] : []),
   ];
   const extras = [
+    ...(codecs.length === 0 || format !== undefined || isAudio === true ? [] : [`in ${codecs.join(", ")} if possible`]),
     ...(languages === undefined ? [] : [`audio: ${languages.join(", ")}`]),
     ...(subtitles === undefined || subtitles === false ? [] : ["subtitles"]),
     ...ranges.map(({ start, end }) => `${formatPlace(start)}–${end === null ? "" : formatPlace(end)}`).slice(0, 3),
