@@ -94,6 +94,25 @@ describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of an MP4 whose inde
     },
   );
 
+  it("counts the end of the film once", async () => {
+    const { type, body: film } = films.get("film.mp4")!;
+    const tail = Buffer.concat([Buffer.from("\0\0\0\0free", "latin1"), Buffer.alloc(film.length / 2)]);
+    tail.writeUInt32BE(tail.length);
+    const body = Buffer.concat([film, tail]);
+    films.set("tail.mp4", resource(type, body));
+    // The site does not count what it sends here.
+    const { id, reader } = await openSlowly("tail.mp4", (response, _serve, { headers }) => {
+      const start = Number(/\d+/.exec(headers.range!));
+      const range = `bytes ${start}-${body.length - 1}/${body.length}`;
+      response.writeHead(206, { etag: '"film"', "content-range": range }).end(body.subarray(start));
+    });
+    await reader.until(300_000);
+    const { progress } = await client.get(id);
+    expect(progress!.downloaded_bytes).toBeGreaterThan(0);
+    expect(progress!.downloaded_bytes).toBeLessThanOrEqual(site.sent);
+    await expectAll(reader, id, { body });
+  });
+
   it("needs no validator of the server", async () => {
     const { body, type } = films.get("tone.m4a")!;
     site = await startSite(new Map([["tone.m4a", { type, body, etag: "" }]]), { bytesPerSecond: 100_000 });

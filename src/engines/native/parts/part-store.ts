@@ -50,6 +50,7 @@ export class PartStore {
   readonly #options: PartStoreOptions;
   readonly #journal: Journal;
   readonly #stored: Map<string, StoredPart>;
+  readonly #ahead = new Set<StoredPart>();
   readonly #checkpoints: Checkpoints;
   readonly #quota: Quota;
   readonly #mutex = createKeyedMutex();
@@ -67,9 +68,9 @@ export class PartStore {
     for (const { size } of stored.values()) this.#quota.add(size);
   }
 
-  /** On the disk, earlier runs included; decreases when a part restarts. */
+  /** On the disk, earlier runs included, but for parts that are fetched ahead; decreases when a part restarts. */
   get bytes(): number {
-    return this.#quota.bytes;
+    return this.#quota.bytes - this.#ahead.values().reduce((sum, { size }) => sum + size, 0);
   }
 
   /**
@@ -100,8 +101,10 @@ export class PartStore {
   async #fetch(part: Part, options: FetchOptions): Promise<FetchedPart> {
     if (this.#closing !== undefined) throw new ServiceError("unavailable", "the part store is closed");
     const { client, takeBytes, backoffMs = 500, minSpeedBps = 0 } = this.#options;
+    const stored = this.#partNamed(part.name);
+    if (part.isAhead === true) this.#ahead.add(stored);
     const transfer = {
-      stored: this.#partNamed(part.name),
+      stored,
       part,
       options,
       checkpoints: this.#checkpoints,

@@ -91,7 +91,8 @@ export class SourceFetcher {
   async fetchEnd(source: FileSource, { start, end }: ByteSpan): Promise<string | null> {
     const { name, url, format } = source;
     const range = { offset: start, length: end - start };
-    const part = { name: `${name}-end`, url, range, chunkBytes: format.http_chunk_size, isPartialOnly: true };
+    const common = { url, chunkBytes: format.http_chunk_size, isPartialOnly: true };
+    const part = { ...common, name: `${name}-end`, range, isAhead: true } as const;
     const { path, representation } = await this.#fetchPart(source, part);
     return this.#deps.parts.seemsPartOf(name, representation) ? path : null;
   }

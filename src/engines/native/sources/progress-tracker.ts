@@ -9,7 +9,7 @@ export class ProgressTracker {
   readonly #live: { is_live?: true };
   #stage: "downloading" | "processing" = "downloading";
 
-  /** `stored.bytes`: all bytes on the disk now. */
+  /** `stored.bytes`: those of all parts on the disk now. */
   constructor(
     { sources }: Pick<Plan, "sources">,
     stored: { readonly bytes: number },
