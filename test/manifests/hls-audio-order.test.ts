@@ -54,6 +54,13 @@ test("audio that the variants have, but that is not the default, is listed besid
   ]);
   expect(found.at(-1)).toMatchObject({ vcodec: "none", url: "https://media.example.com/films/42/2000.m3u8" });
 
+  const unstated = ['#EXT-X-STREAM-INF:BANDWIDTH=900000,RESOLUTION=640x360,AUDIO="a"', "v.m3u8"];
+  expect(list(included, french, ...unstated), "without CODECS").toMatchObject([
+    { acodec: "none", language: null },
+    { vcodec: "none", language: "fr" },
+    { vcodec: "none", language: "en", url: "https://media.example.com/films/42/v.m3u8" },
+  ]);
+
   const own = list(`${included},DEFAULT=YES`, rendition("a", "fr", ',LANGUAGE="fr"'), ...variants);
   expect(own.map(({ language }) => language)).toEqual(["en", "en", "fr"]);
   const silent = list(included, french, '#EXT-X-STREAM-INF:BANDWIDTH=1,CODECS="avc1.64001f",AUDIO="a"', "v.m3u8");

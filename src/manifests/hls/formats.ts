@@ -131,8 +131,7 @@ function variantFormat({ attributes, codecs, url }: Variant, group: AudioGroup |
   const averageTbr = listedTbr ?? (peakTbr === null ? null : peakTbr / peakToAverage);
   const included = group?.included;
   const isAudioSeparate = group !== undefined && (included === undefined || isIncludedBehind(group));
-  // Without CODECS a variant may be muxed although it references a group.
-  const acodec = isAudioSeparate && vcodec !== "none" && attributes.has("CODECS") ? "none" : codecs.acodec;
+  const acodec = isAudioSeparate && vcodec !== "none" && isKindKnown(attributes, group) ? "none" : codecs.acodec;
   const roles = acodec === "none" ? [] : rolesBeyondGroup(included?.roles ?? []);
   // Stereo video; as values are separated by slashes, others may be shown instead.
   const layout = attributes.get("REQ-VIDEO-LAYOUT")?.toUpperCase() ?? "CH-MONO";
@@ -153,6 +152,14 @@ function variantFormat({ attributes, codecs, url }: Variant, group: AudioGroup |
     ...(roles.length > 0 && { roles }),
     ...(acodec !== "none" && includesOriginal(group) && { audio_role: "original" as const }),
   };
+}
+
+/**
+ * Whether a variant says if its audio is that of its group: without CODECS it may be muxed although it references a group, but what
+ * has a size and is said to have audio that is not to play is video with it.
+ */
+function isKindKnown(attributes: Attributes, group: Group): boolean {
+  return attributes.has("CODECS") || (attributes.has("RESOLUTION") && isIncludedBehind(group));
 }
 
 /** Whether a rendition with a URL is to play rather than the one in the variants. */
@@ -202,7 +209,7 @@ function groupAudio(variants: readonly Variant[], renditions: readonly Rendition
     const isBest = group.includedUrl === null || tbr > group.tbr;
     if (codecs.acodec !== "none") {
       group.acodec ??= codecs.acodec;
-      if (isBest && isIncludedBehind(group) && attributes.has("CODECS")) group.includedUrl = url;
+      if (isBest && isIncludedBehind(group) && isKindKnown(attributes, group)) group.includedUrl = url;
     }
     group.tbr = Math.max(group.tbr, tbr);
   }
