@@ -175,7 +175,7 @@ async function downloadWithin(
   const { max_height, preferred_codecs } = options;
   const job = {
     ...tracks,
-    preference: { ...(max_height && { max_height }), ...(preferred_codecs && { preferred_codecs }) },
+    preference: audioOnly ? {} : { ...(max_height && { max_height }), ...(preferred_codecs && { preferred_codecs }) },
     ...about,
     audioOnly,
     isAudioFile,

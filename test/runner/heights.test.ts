@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import type { TaskOptions } from "../../src/model/task.ts";
 import { createPageResolver } from "../resolvers/page/local-reader.ts";
 import { readMedium } from "../media/rendition.ts";
 import { createSavedClient } from "../resolvers/page/saved-client.ts";
@@ -47,6 +48,26 @@ it.each([
   const { id } = await add(pageUrl, { preferred_codecs: [...preferred_codecs] });
   await until(id, "succeeded");
   expect(jobs).toEqual([`https://video.example.com${path}`]);
+});
+
+it.each<[TaskOptions, TaskOptions]>([
+  [{}, {}],
+  [{ max_height: 720 }, { max_height: 720 }],
+  [{ preferred_codecs: ["h264"], subtitles: true }, { preferred_codecs: ["h264"] }],
+  [{ preferred_codecs: ["h264"], max_height: 720, audio_only: true }, {}],
+])("a task with %j has a format chosen within a manifest that was not read by %j", async (options, preference) => {
+  const jobs: unknown[] = [];
+  const { runner, add, until } = createRunnerHarness({
+    resolver: createTestResolver(async (url) => pageOf(url, { formats: [formatOf("a", { url: url.href })] })),
+    downloads: async (job) => {
+      jobs.push(job.preference);
+      return await writeMedium(job);
+    },
+  });
+  runner.start();
+  const { id } = await add(undefined, options);
+  await until(id, "succeeded");
+  expect(jobs).toEqual([preference]);
 });
 
 it.each([
