@@ -13,7 +13,7 @@ const tailBytes = 128 << 10;
 
 /**
  * Reads an Ogg file whose first stream is FLAC, Opus or Speex; undefined for any other. The duration is where the
- * last page of the stream ends.
+ * last page of the longest stream ends.
  * @throws the file system's own errors.
  */
 export function readOgg(path: string): MediaInfo | undefined {
@@ -33,14 +33,24 @@ export function readCutVorbis(path: string): MediaInfo | undefined {
 function readStream(path: string, rateOf: (packet: Buffer) => number | undefined): MediaInfo | undefined {
   using file = openFile(path);
   const window = createFileWindow(file);
-  const page = readPage(window, 0);
+  let page = readPage(window, 0);
   const packet = page && firstPacket(window, page);
-  const rate = packet && rateOf(packet);
-  if (page === undefined || packet === undefined || rate === undefined) return undefined;
+  if (page === undefined || packet === undefined || rateOf(packet) === undefined) return undefined;
   const tail = readAt(file, Math.max(0, file.size - tailBytes), tailBytes);
-  const seconds = (lastGranule(tail, page.serial) - (isOpus(packet) ? packet.readUInt16LE(10) : 0)) / rate;
-  const duration = Number.isFinite(seconds) && seconds > 0 ? seconds : null;
+  let duration: number | null = null;
+  // All streams that are multiplexed begin before any of them goes on (RFC 3533 §4).
+  do {
+    const seconds = secondsOf(firstPacket(window, page), lastGranule(tail, page.serial));
+    if (Number.isFinite(seconds) && seconds > (duration ?? 0)) duration = seconds;
+    page = readPage(window, page.end);
+  } while (page?.isFirst === true);
   return { ...fileType(isOpus(packet) ? "opus" : "ogg", false), duration, width: null, height: null };
+}
+
+/** Returns how long a stream lasts that begins with this packet, NaN if its codec is unknown. */
+function secondsOf(packet: Buffer, granule: number): number {
+  const rate = sampleRate(packet) ?? vorbisRate(packet) ?? NaN;
+  return (granule - (isOpus(packet) ? packet.readUInt16LE(10) : 0)) / rate;
 }
 
 /** Returns the packet in the first page; some FLAC, as of VLC, has its stream information in a page of its own, which is added. */
