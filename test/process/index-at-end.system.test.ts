@@ -157,6 +157,25 @@ describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of an MP4 whose inde
     expect(await client.ended(id)).toMatchObject({ state: "succeeded", file: { sha256: sha256(body) } });
   });
 
+  it("goes on with the file although its server asks for a pause when the end is asked for as well", async () => {
+    const { type, body } = films.get("film.mp4")!;
+    site = await startSite(new Map([["film.mp4", resource(type, body)]]), { bytesPerSecond: 100_000 });
+    const { promise: isAsked, resolve: ask } = Promise.withResolvers<void>();
+    site.answer("film.mp4", async (response, serve, { headers }) => {
+      if (headers.range === undefined) {
+        void isAsked.then(() => response.destroy());
+        return serve();
+      }
+      site.bytesPerSecond = Infinity;
+      if (headers["if-range"] !== undefined) return serve();
+      response.writeHead(429, { "retry-after": "600" }).end(ask);
+    });
+    const { id } = await client.post(site.url("film.mp4"));
+    const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+    expect(body.equals(await reader.all())).toBe(true);
+    expect(await client.get(id)).toMatchObject({ state: "succeeded", attempts: 1 });
+  });
+
   it.each([
     ["sends no parts", (response: ServerResponse) => void response.writeHead(416).end()],
     ["has no part of the file now", (response: ServerResponse) => void response.writeHead(404).end()],

@@ -93,7 +93,7 @@ export function createHttpClient(options: HttpClientOptions = {}): GuardedClient
         for (;;) {
           const fields = requestFields(url, request, describeGet(start));
           const received = await exchange(url, fields, deadline, { ...deps, owner: request.owner });
-          const pause = pauseOf(received);
+          const pause = request.isExtra === true ? undefined : pauseOf(received);
           if (pause !== undefined) pauses.add(pause);
           request.cookies?.store(url, received.setCookie);
           if (!isRedirect(received.status)) {

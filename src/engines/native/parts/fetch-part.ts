@@ -50,6 +50,7 @@ export async function fetchPart(
       await receive(response, isResume, transfer);
     } catch (error) {
       signal.throwIfAborted();
+      if (part.isAhead === true && isServiceError(error, "upstream_status")) throw error;
       if (isResume && isEnd(error, stored)) {
         await stored.end();
         break;
@@ -113,7 +114,7 @@ function canResume({ size, representation }: StoredPart, isNextChunk: boolean): 
 
 function requestFor(
   { representation, size }: StoredPart,
-  { range, chunkBytes = Number.POSITIVE_INFINITY }: Part,
+  { range, chunkBytes = Number.POSITIVE_INFINITY, isAhead = false }: Part,
   { signal, headers }: FetchOptions,
   isResume: boolean,
 ): GetOptions {
@@ -121,6 +122,7 @@ function requestFor(
     signal,
     maxBytes: Number.POSITIVE_INFINITY,
     identity: true,
+    isExtra: isAhead,
     ...(headers && { headers }),
   };
   const { offset, length = Number.POSITIVE_INFINITY } = range ?? { offset: 0 };

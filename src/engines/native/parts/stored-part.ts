@@ -19,8 +19,8 @@ export interface Part {
   chunkBytes?: number | undefined;
   /** A response that is not a part of the resource (206) is an error; default: what `range` has of it is taken. */
   isPartialOnly?: boolean;
-  /** Its bytes are fetched once more, as those of another part, and are counted then. */
-  isAhead?: true;
+  /** Its bytes are fetched once more, as those of another part, and are counted then. A server that refuses it is not asked again. */
+  isAhead?: boolean;
   /** Name of the part that all of the resource becomes if its server sends no ranges of it; this one is then cut from that. */
   wholeName?: string | undefined;
   /** Others are cut from it. It is fetched without ranges, from its start each time. */
