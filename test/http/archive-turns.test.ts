@@ -168,14 +168,17 @@ test("readers of a long archive that wait do not have its headers in memory each
   await app.listen({ host: "127.0.0.1", port: 0 });
   const { port } = app.server.address() as AddressInfo;
   const left = new AbortController();
-  const read = async () => (await fetch(`http://127.0.0.1:${port}${url}`, { signal: left.signal })).status;
+  // A response that nobody refers to would be closed.
+  const responses: Response[] = [];
+  const read = async () => void responses.push(await fetch(`http://127.0.0.1:${port}${url}`, { signal: left.signal }));
   await read();
   collect();
   const before = process.memoryUsage().heapUsed;
-  expect(await Promise.all(Array.from({ length: 40 }, read))).toEqual(Array.from({ length: 40 }, () => 200));
+  await Promise.all(Array.from({ length: 40 }, read));
   collect();
   // The connections take 3 MB, all headers of the archive would take 0.2 MB for each reader.
   expect(process.memoryUsage().heapUsed - before).toBeLessThan(8_000_000);
+  expect(responses.map(({ status }) => status)).toEqual(Array.from({ length: 41 }, () => 200));
   left.abort();
 });
 
@@ -193,13 +196,15 @@ test("archives that are being sent have so many files at most, of which each key
   const left = new AbortController();
   const ask = (id: string, { headers }: typeof eve, method = "GET") =>
     fetch(`http://127.0.0.1:${port}/tasks/${id}/files.zip`, { method, headers, signal: left.signal });
-  // Its 3 of the 5 places, one for each hundred files, are taken until it is read.
-  expect((await ask(large.id, eve)).status).toBe(200);
+  // Its 3 of the 5 places, one for each hundred files, are taken until it is read. A response that nobody refers to would be closed.
+  const sent = await ask(large.id, eve);
+  expect(sent.status).toBe(200);
   const refused = await ask(large.id, eve);
   expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "10"]);
   expect(await refused.json()).toMatchObject({ code: "too_many_requests" });
   expect((await ask(small, bob, "HEAD")).status).toBe(200);
   left.abort();
+  await expect(sent.text()).rejects.toThrow("aborted");
   await vi.waitUntil(
     async () =>
       (await app.inject({ method: "HEAD", url: `/tasks/${large.id}/files.zip`, headers: eve.headers })).statusCode ===
