@@ -134,8 +134,7 @@ async function reloadLater(
   { reload }: LiveSource,
   { signal, finish }: LiveOptions,
 ): Promise<LiveList> {
-  const waking = finish.aborted ? signal : AbortSignal.any([signal, finish]);
-  await sleep(list.refreshS * 1000, waking);
+  await sleep(list.refreshS * 1000, finish.aborted ? signal : AbortSignal.any([signal, finish]));
   signal.throwIfAborted();
   try {
     return await reload();
@@ -221,13 +220,14 @@ export async function fetchInTime<T>(
   { signal, finish }: Pick<LiveOptions, "signal" | "finish">,
 ): Promise<T> {
   const endMs = performance.now() + 1000 * lateS;
-  for (; ; signal.throwIfAborted()) {
+  for (;;) {
     const isLast = performance.now() >= endMs;
     try {
       return await fetch();
     } catch (error) {
       if (!isGone(error) || isLast || finish.aborted) throw error;
       await sleep(lateRetryMs, signal);
+      signal.throwIfAborted();
     }
   }
 }
