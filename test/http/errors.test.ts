@@ -306,7 +306,6 @@ describe("a mistaken name in a body", () => {
     [{ audio: true }, "did you mean /options/audio_only?"],
     [{ "audio/only": true }, "/audio~1only in the body has no meaning; did you mean /options/audio_only?"],
     [{ option: { max_height: 720 } }, "did you mean /options?"],
-    [{ quality: "720" }, "/quality in the body has no meaning; did you mean /options/max_height?"],
   ])("is refused, and what is likely meant is named: %j", async (members, named) => {
     const problem = problemOf(await postTask(app, { url: pageUrl, ...members }));
     expect(problem).toMatchObject({ status: 400, code: "invalid_request", retryable: false });
@@ -337,6 +336,13 @@ describe("a mistaken name in a body", () => {
     const many = Object.fromEntries(Array.from({ length: 3_000 }, (_, n) => [`max_h${n}`, 1]));
     expect((await postTask(app, { url: pageUrl, ...many, max_height: 720 })).statusCode).toBe(201);
   });
+
+  it.each([{ quality: "720" }, { playlist: true }, { note: "x", page: 2 }])(
+    "is none outside of options if no option is written nearly so: %j",
+    async (members) => {
+      expect((await postTask(app, { url: pageUrl, ...members })).statusCode).toBe(201);
+    },
+  );
 
   it("is named with all others", async () => {
     const problem = problemOf(await postTask(app, { url: pageUrl, max_height: 720, audioOnly: true, note: "x" }));

@@ -133,8 +133,8 @@ interface RouteSchema {
 
 /**
  * Makes the routes of tasks and pages that are registered after it refuse misspelt names (ServiceError `invalid_request`): a query parameter or
- * a member of a body that has no meaning, but nearly the name of one that has or of an option of a task, or what other programs call that. All
- * others do no harm.
+ * a member of a body that has no meaning, but nearly the name of one that has, or of an option of a task; of a parameter also what other services
+ * call it. All others do no harm.
  */
 export function refuseMistakenNames(app: FastifyInstance): void {
   app.addHook("onRoute", (route) => {
@@ -169,7 +169,7 @@ function findMistakes(values: object, own: readonly string[], part: "body" | "qu
 function likelyPointer(name: string, own: readonly string[], part: "body" | "query"): string | undefined {
   const ownName = findLikelyName(name, own);
   if (ownName !== undefined) return `/${ownName}`;
-  const option = part === "body" ? findLikelyName(name, optionNames) : findLikely(name, optionNames);
+  const option = findLikely(name, optionNames);
   if (option === undefined) return undefined;
   return part === "body" ? `/options/${option}` : `/options/${option} in the body of POST /tasks/`;
 }
