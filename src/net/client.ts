@@ -59,7 +59,7 @@ export interface GetOptions {
   range?: ByteRange;
   /** With `range`: the validator; if it no longer matches, everything is sent (RFC 9110 §13.1.5). */
   ifRange?: string;
-  /** It is not needed: the client leaves no host alone because that asks for a pause in response to it. */
+  /** The request is optional: if the response asks for a pause, the host is not paused. */
   isExtra?: boolean;
 }
 

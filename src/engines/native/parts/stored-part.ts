@@ -19,7 +19,7 @@ export interface Part {
   chunkBytes?: number | undefined;
   /** A response that is not a part of the resource (206) is an error; default: what `range` has of it is taken. */
   isPartialOnly?: boolean;
-  /** Its bytes are fetched once more, as those of another part, and are counted then. A server that refuses it is not asked again. */
+  /** It is fetched before the part that has its bytes too, and only those are counted. A server that refuses it is not asked again. */
   isAhead?: boolean;
   /** Name of the part that all of the resource becomes if its server sends no ranges of it; this one is then cut from that. */
   wholeName?: string | undefined;
