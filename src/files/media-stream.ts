@@ -1,8 +1,8 @@
-import { createHash, type Hash } from "node:crypto";
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { unlessMissing } from "./disk-error.ts";
 import { journalName, lookEveryMs, markStreamMs, type MediaRecord, type StreamRecord } from "./stream-journal.ts";
+import { RecordDigest } from "./record-digest.ts";
 import { FetchedAgain, layOut, openRun, refetchedError, StreamBrokenError, type StreamRun } from "./stream-run.ts";
 
 /**
@@ -62,16 +62,14 @@ class JournalStream implements MediaStream {
   readonly #again = new FetchedAgain();
   /** By how many bytes the media data were moved up, which happens once at most; `null`: that must be read. */
   #shift: number | null = null;
-  /** Number and hash of all records that were found. */
-  #count = 0;
-  readonly #hash = createHash("sha256");
+  /** All records that were found. */
+  #found = new RecordDigest();
   /** When the newest journal was written or marked, by its file system. */
   #markedMs = 0;
   /** When it was last looked for, by `performance.now()`. */
   #lookedMs = performance.now();
-  /** Number and hash of the later run's records, as far as they were read. */
-  #laterCount = 0;
-  #laterHash = createHash("sha256");
+  /** The later run's records, as far as they were read. */
+  #laterFound = new RecordDigest();
   #closing: Promise<void> | undefined;
 
   constructor(folder: string, run: StreamRun) {
@@ -178,11 +176,10 @@ class JournalStream implements MediaStream {
       if (record === undefined) return;
       if (record.type === "end" || record.type === "broken") this.#last = record.type;
       if (record.type !== "media") return;
-      const head = Buffer.from(record.head, "base64");
-      this.#records.push({ head, offset: record.offset, bytes: record.bytes });
-      this.#count += 1;
-      addTo(this.#hash, record);
-      found += head.length + record.bytes;
+      const media = toMediaRecord(record);
+      this.#records.push(media);
+      this.#found.add(media);
+      found += media.head.length + media.bytes;
     }
   }
 
@@ -191,6 +188,8 @@ class JournalStream implements MediaStream {
     await this.#findLater();
     const later = this.#later;
     if (later === undefined || !(await this.#continuesIn(later))) return false;
+    if (this.#laterFound.bytes > this.#found.bytes) this.#records.push(this.#laterFound.after(this.#found.bytes));
+    this.#found = this.#laterFound;
     await this.#run[Symbol.asyncDispose]();
     this.#run = later;
     this.#later = undefined;
@@ -217,8 +216,7 @@ class JournalStream implements MediaStream {
     if (found === undefined) return;
     await this.#later?.[Symbol.asyncDispose]();
     this.#later = found;
-    this.#laterHash = createHash("sha256");
-    this.#laterCount = 0;
+    this.#laterFound = new RecordDigest();
   }
 
   /** Returns whether the run has all that was sent; false if it may still come. @throws StreamBrokenError */
@@ -229,13 +227,13 @@ class JournalStream implements MediaStream {
       if (inode !== this.#run.inode && inode !== this.#again.inode) throw changedError();
       return inode === this.#run.inode;
     }
-    for (; this.#laterCount < this.#count; this.#laterCount += 1) {
+    while (this.#laterFound.bytes < this.#found.bytes) {
       const record = await journal.next();
       if (record === undefined) return false;
       if (record.type !== "media") throw changedError();
-      addTo(this.#laterHash, record);
+      this.#laterFound.add(toMediaRecord(record));
     }
-    if (!this.#laterHash.digest().equals(this.#hash.copy().digest())) throw changedError();
+    if (!this.#laterFound.hasSameHeads(this.#found)) throw changedError();
     return true;
   }
 }
@@ -244,7 +242,6 @@ const brokenOffError = (): StreamBrokenError => new StreamBrokenError("the run c
 
 const changedError = (): StreamBrokenError => new StreamBrokenError("a later run of the task made another file");
 
-/** Where its media are may differ between runs. */
-function addTo(hash: Hash, { head, bytes }: Extract<StreamRecord, { type: "media" }>): void {
-  hash.update(`${head} ${bytes}\n`);
-}
+const toMediaRecord = ({ head, offset, bytes }: Extract<StreamRecord, { type: "media" }>): MediaRecord => {
+  return { head: Buffer.from(head, "base64"), offset, bytes };
+};

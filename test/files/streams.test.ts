@@ -53,6 +53,50 @@ it("A stream that nobody reads meanwhile goes on with a later run that has ended
   expect(await readAll(stream)).toBe("1b2345c6789");
 });
 
+it("A stream goes on with a later run that has its media in other records", async () => {
+  const { stream, folder, end } = await openFirstRun();
+  expect(await stream.read(Buffer.alloc(20))).toBe(8);
+  const later = startRun(folder, ["a", 1, 1], ["", 2, 1], ["b", 3, 6], ["", 9, 2], ["d", 1, 1]);
+  later.end();
+  await later.untilFound(never);
+  await end();
+  expect(await readAll(stream)).toBe("6789d0");
+});
+
+it.each([
+  [
+    "more bytes between its media than were sent",
+    [
+      ["a", 1, 2],
+      ["b", 3, 1],
+      ["c", 4, 4],
+    ],
+  ],
+  [
+    "such bytes at another place",
+    [
+      ["a", 1, 3],
+      ["b", 4, 3],
+    ],
+  ],
+  [
+    "other bytes there",
+    [
+      ["a", 1, 2],
+      ["b012", 3, 1],
+    ],
+  ],
+  ["none there", [["a", 1, 7]]],
+] satisfies [string, Part[]][])("A stream breaks if a later run has %s", async (_, parts) => {
+  const { stream, folder, end } = await openFirstRun();
+  expect(await stream.read(Buffer.alloc(20))).toBe(8);
+  const later = startRun(folder, ...parts);
+  later.end();
+  await later.untilFound(never);
+  await end();
+  await expect(readAll(stream)).rejects.toThrow("a later run of the task made another file");
+});
+
 it("A stream breaks if a later run makes another file than it has sent", async () => {
   const { stream, folder, end } = await openFirstRun();
   const later = startRun(folder, ["a", 1, 2], ["B", 3, 4]);

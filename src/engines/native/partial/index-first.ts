@@ -44,7 +44,7 @@ export function mediaBeforeIndex(head: Buffer): Box | undefined {
 
 /** Longer ones have more than an index, as have those that are most of the file. */
 const maxEndBytes = 32 << 20;
-const recordBytes = 64 << 10;
+const leastRecordBytes = 64 << 10;
 const headRecordBytes = 48 << 10;
 const lookEveryMs = 250;
 const nothing = new Uint8Array();
@@ -159,18 +159,16 @@ class OpenedStream {
     journal.add(heads.map((part) => ({ head: part, offset: media.start, bytes: 0 })));
   }
 
-  /** Adds the media that are there: in steps of the same bytes in each run, so that a reader goes on with a later one. */
+  /** Adds the media that are there, but for a few bytes. */
   send(): void {
     const { ino, size } = statSync(this.#path);
     if (ino !== this.#inode) throw new Error("the file was fetched again from its start");
     const { end } = this.#media;
-    const records = [];
-    for (; this.#sentTo < end; this.#sentTo += records.at(-1)!.bytes) {
-      const bytes = Math.min(recordBytes, end - this.#sentTo);
-      if (this.#sentTo + bytes > size) break;
-      records.push({ head: nothing, offset: this.#sentTo, bytes });
-    }
-    this.#journal.add(records);
+    const offset = this.#sentTo;
+    const bytes = Math.min(size, end) - offset;
+    if (bytes <= 0 || (bytes < leastRecordBytes && size < end)) return;
+    this.#journal.add([{ head: nothing, offset, bytes }]);
+    this.#sentTo += bytes;
   }
 
   /** Ends the stream, if the file that is complete has the same bytes from `endStart` on. */

@@ -1,0 +1,57 @@
+import { randomUUIDv7 } from "node:crypto";
+import { mkdirSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it, onTestFinished } from "vitest";
+import { FileAnnouncement } from "../../src/engines/native/partial/announce-file.ts";
+import { openDiskFiles } from "../../src/files/disk.ts";
+import { StreamJournal } from "../../src/files/stream-journal.ts";
+import { requestStream } from "../../src/files/stream-request.ts";
+import { makeFolder } from "../folder.ts";
+import { readMedium } from "../media/rendition.ts";
+
+const film = readMedium("index-last.mp4");
+const mediaAt = film.indexOf("mdat") - 4;
+const index = film.subarray(film.lastIndexOf("moov") - 4);
+
+/** Returns what an MP4 of so many bytes has up to its first samples. */
+function startOfLongFilm(bytes: number): Buffer {
+  const size = Buffer.alloc(16);
+  size.writeUInt32BE(1);
+  size.write("mdat", 4);
+  size.writeBigUInt64BE(BigInt(bytes - mediaAt - index.length), 8);
+  return Buffer.concat([film.subarray(0, mediaAt), size, film.subarray(mediaAt + 16, -index.length)]);
+}
+
+it("A reader who comes when 12 GB of an MP4 with its index at the end are there gets them", async () => {
+  const totalBytes = 13e9;
+  const files = openDiskFiles({ folder: makeFolder() });
+  const id = randomUUIDv7();
+  const folder = await files.openWorkFolder(id);
+  mkdirSync(join(folder, "parts"));
+  const [path, endPath] = [join(folder, "parts", "main"), join(folder, "end")];
+  writeFileSync(path, startOfLongFilm(totalBytes));
+  truncateSync(path, 12e9);
+  writeFileSync(endPath, index);
+  const { promise: isFetched, resolve } = Promise.withResolvers<void>();
+  const announcement = new FileAnnouncement(
+    new StreamJournal(folder),
+    () => true,
+    async () => {
+      setImmediate(resolve);
+      return endPath;
+    },
+  );
+  announcement.onTotal(totalBytes);
+  await requestStream(folder);
+  announcement.onBytes(path);
+  // The first call has read what the file is.
+  announcement.onBytes(path);
+  await isFetched;
+
+  const stream = (await files.openStream(id))!;
+  onTestFinished(() => stream.close());
+  expect(stream.bytes).toBeGreaterThan(12.9e9);
+  const into = Buffer.alloc(mediaAt);
+  expect(await stream.read(into)).toBe(into.length);
+  expect(into.equals(film.subarray(0, mediaAt))).toBe(true);
+});
