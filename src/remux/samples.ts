@@ -157,13 +157,15 @@ export interface MediaFile {
   path: string;
   /** Where the samples are that it has, in order and apart from each other; default: all that its index lists. */
   within?: readonly ByteSpan[] | undefined;
-  /** It has its index, and is being written at its end; default: it is complete. */
+  /** Its index is known, and it is being written at its end; default: it is complete. */
   growth?: FileGrowth;
 }
 
 export interface FileGrowth {
   /** How many bytes the file will have. */
   totalBytes: number;
+  /** The index, if it is at the end of the file; absent: it is there. */
+  index?: Uint8Array;
   /** Resolves once it has so many. Rejects if it never will. */
   until(bytes: number): Promise<void>;
 }

@@ -33,14 +33,12 @@ it("A reader who comes when 12 GB of an MP4 with its index at the end are there 
   truncateSync(path, 12e9);
   writeFileSync(endPath, index);
   const { promise: isFetched, resolve } = Promise.withResolvers<void>();
-  const announcement = new FileAnnouncement(
-    new StreamJournal(folder),
-    () => true,
-    async () => {
-      setImmediate(resolve);
-      return endPath;
-    },
-  );
+  const fetchEnd = async () => {
+    setImmediate(resolve);
+    return endPath;
+  };
+  const deps = { isWanted: () => true, fetchEnd, onVideo: () => {} };
+  const announcement = new FileAnnouncement(new StreamJournal(folder), deps);
   announcement.onTotal(totalBytes);
   await requestStream(folder);
   announcement.onBytes(path);

@@ -56,14 +56,18 @@ function withLongIndex(film: Buffer): Buffer {
 }
 
 /** Opens the stream of a film that comes slowly; `answer` answers requests for a part of it. */
-async function openSlowly(name: string, answer?: Answer): Promise<{ id: string; reader: StreamReader; body: Buffer }> {
+async function openSlowly(
+  name: string,
+  answer?: Answer,
+  options = {},
+): Promise<{ id: string; reader: StreamReader; body: Buffer }> {
   const { type, body } = films.get(name)!;
   site = await startSite(new Map([[name, { type, body, etag: '"film"' }]]), { bytesPerSecond: 100_000 });
   site.answer(name, (response, serve, request) => {
     const isPart = /^bytes=[1-9]/.test(request.headers.range ?? "") && request.headers["if-range"] === undefined;
     return isPart && answer ? answer(response, serve, request) : serve();
   });
-  const { id } = await client.post(site.url(name));
+  const { id } = await client.post(site.url(name), options);
   return { id, reader: await openStreamReader(`${service.url}/tasks/${id}/stream`), body };
 }
 
@@ -80,6 +84,86 @@ async function expectAll(
   const [streamed, published] = [save(join(dataDir, "streamed"), all), save(join(dataDir, "source"), body)];
   expect(framesOf(streamed)).toEqual(framesOf(published));
 }
+
+const serveOtherEnd: Answer = (_response, serve) => {
+  const film = site.resources.get("film.mp4")!;
+  const other = Buffer.from(film.body);
+  other.write("x", other.length - 2);
+  site.resources.set("film.mp4", { ...film, body: other });
+  const served = serve();
+  site.resources.set("film.mp4", film);
+  return served;
+};
+
+/** Returns the samples of audio, and when they are presented, but for the priming, which an edit list hides. */
+function audioOf(name: string, bytes: Uint8Array): string[] {
+  const { audioSamples } = framesOf(save(join(dataDir, name), bytes));
+  return audioSamples!.filter((line) => !line.startsWith("-"));
+}
+
+describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of the audio of an MP4 whose index is at its end", () => {
+  const audioOnly = { audio_only: true };
+
+  it.each(["film.mp4", "long.mp4"])("sends that of %s before the rest has come", async (name) => {
+    const { id, reader, body } = await openSlowly(name, undefined, audioOnly);
+    expect(reader.response.headers.get("content-type")).toBe("audio/mp4");
+    await reader.untilMedia();
+    expect(await client.get(id)).toMatchObject({ state: "running" });
+    expect(site.sent).toBeLessThan(body.length);
+    site.bytesPerSecond = Infinity;
+    const sent = audioOf("streamed", await reader.all());
+    expect(await client.ended(id)).toMatchObject({ state: "succeeded", attempts: 1, file: { mime_type: "audio/mp4" } });
+    expect(await client.get(id)).not.toHaveProperty("warnings");
+    expect(sent).toEqual(audioOf("file", await (await client.file(id)).bytes()));
+    expect(sent).toEqual(audioOf("source", body));
+  });
+
+  it("goes on at the same sample after a retry", async () => {
+    const { body, type } = films.get("film.mp4")!;
+    site = await startSite(new Map([["film.mp4", resource(type, body)]]), { bytesPerSecond: 100_000 });
+    const { promise: isCut, resolve: cut } = Promise.withResolvers<void>();
+    let refused = 0;
+    site.answer("film.mp4", async (response, serve, { headers }): Promise<unknown> => {
+      // A run gives up at the fourth failure in a row.
+      if (headers["if-range"] !== undefined) return ++refused > 3 ? serve() : response.writeHead(503).end();
+      void isCut.then(() => response.destroy());
+      return serve();
+    });
+    const { id } = await client.post(site.url("film.mp4"), audioOnly);
+    const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+    await reader.untilMedia();
+    cut();
+    site.bytesPerSecond = Infinity;
+    expect(audioOf("streamed", await reader.all())).toEqual(audioOf("source", body));
+    expect(await client.ended(id)).toMatchObject({ state: "succeeded", attempts: 2 });
+  });
+
+  it("breaks off if the file has another end than the one that was fetched first, and makes the file of what it has", async () => {
+    const { id, reader, body } = await openSlowly("film.mp4", serveOtherEnd, audioOnly);
+    await reader.untilMedia();
+    site.bytesPerSecond = Infinity;
+    await expect(reader.all()).rejects.toThrow("terminated");
+    expect(await client.ended(id)).toMatchObject({ state: "succeeded", attempts: 1 });
+    expect(audioOf("file", await (await client.file(id)).bytes())).toEqual(audioOf("source", body));
+  });
+
+  it("breaks off if the source fails for good", async () => {
+    const { promise: isCut, resolve: cut } = Promise.withResolvers<void>();
+    const { type, body } = films.get("film.mp4")!;
+    site = await startSite(new Map([["film.mp4", resource(type, body)]]), { bytesPerSecond: 100_000 });
+    site.answer("film.mp4", (response, serve, { headers }): unknown => {
+      if (headers["if-range"] !== undefined) return response.writeHead(404).end();
+      void isCut.then(() => response.destroy());
+      return serve();
+    });
+    const { id } = await client.post(site.url("film.mp4"), audioOnly);
+    const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+    await reader.untilMedia();
+    cut();
+    await expect(reader.all()).rejects.toThrow("terminated");
+    expect(await client.ended(id)).toMatchObject({ state: "failed" });
+  });
+});
 
 describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of an MP4 whose index is at its end", () => {
   it.each(["film.mp4", "film.mov", "tone.m4a", "long.mp4"])(
@@ -142,15 +226,7 @@ describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of an MP4 whose inde
   });
 
   it("breaks off if the file has another end than the one that was fetched first", async () => {
-    const { id, reader, body } = await openSlowly("film.mp4", (_response, serve) => {
-      const film = site.resources.get("film.mp4")!;
-      const other = Buffer.from(film.body);
-      other.write("x", other.length - 2);
-      site.resources.set("film.mp4", { ...film, body: other });
-      const served = serve();
-      site.resources.set("film.mp4", film);
-      return served;
-    });
+    const { id, reader, body } = await openSlowly("film.mp4", serveOtherEnd);
     await reader.until(64 << 10);
     site.bytesPerSecond = Infinity;
     await expect(reader.all()).rejects.toThrow("terminated");

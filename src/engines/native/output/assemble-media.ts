@@ -8,10 +8,11 @@ import { hidesVideo } from "../inspect/unread-kind.ts";
 import { embedInMp4 } from "../../../remux/mp4/embed.ts";
 import { embedInAudio } from "../../../remux/audio-files/embed.ts";
 import { sniffFile } from "../../../remux/sniff.ts";
-import { type GrowingFile, GrowthError } from "../partial/growing-file.ts";
+import { type EndOfMp4, type GrowingFile, GrowthError } from "../partial/growing-file.ts";
 import { type FileSource, isLiveSource, type Plan } from "../sources/plan.ts";
 import { positionFrom } from "../texts/place-cues.ts";
-import { FileAnnouncement, showsVideo } from "../partial/announce-file.ts";
+import { FileAnnouncement, startsWithVideo } from "../partial/announce-file.ts";
+import type { FetchEnd } from "../partial/index-first.ts";
 import { waitForHead } from "../partial/growing-matroska.ts";
 import { type Assembled, type AssembleOptions, assembleStreams, canCopy } from "./assemble-streams.ts";
 import { checkEncrypted } from "./check-merged.ts";
@@ -57,8 +58,16 @@ async function keepPublished(
   const [main] = sources;
   if (!isPassthrough || main.kind !== "file" || main.part !== null) return null;
   const { fetcher, ranges, audioOnly, audioChoice, inspect, withTimeLimit } = options;
-  const file = fetcher.fetchFile(main, createAnnouncement(main, options));
-  if (audioOnly && mayGrow && (await canGrow(file, options)) && showsVideo(file.path)) return null;
+  const endOfVideo = Promise.withResolvers<EndOfMp4>();
+  const file = fetcher.fetchFile(main, createAnnouncement(main, options, endOfVideo.resolve));
+  if (audioOnly && mayGrow) {
+    if ((await canGrow(file, options)) && startsWithVideo(file.path)) return null;
+    const found = await Promise.race([endOfVideo.promise, file.complete]);
+    if ("index" in found) {
+      file.end = found;
+      return null;
+    }
+  }
   const { path } = await file.complete;
   if (ranges.length > 0 && !isIndexedMp4(path)) return null;
   if (audioOnly && !isAudio(await inspect(path), main)) return null;
@@ -86,15 +95,20 @@ async function canGrow(file: GrowingFile, { additions }: AssembleOptions): Promi
 }
 
 /** Returns what announces the file if it is sent as it comes; undefined if only a part of it becomes the result. */
-function createAnnouncement(source: FileSource, options: AssembleOptions): FileAnnouncement | undefined {
+function createAnnouncement(
+  source: FileSource,
+  options: AssembleOptions,
+  onVideo: (end: EndOfMp4) => void,
+): FileAnnouncement | undefined {
   const { ranges, audioOnly, journal, fetcher, maxBytes } = options;
   if (ranges.length > 0) return undefined;
   const isWanted = (type: FileType) => !audioOnly || isAudio(type, source);
-  return new FileAnnouncement(journal, isWanted, async (span) => {
-    // Its end is fetched twice.
+  const fetchEnd: FetchEnd = async (span) => {
+    // It is fetched twice.
     const bytes = span.end + span.end - span.start;
     return bytes > maxBytes ? null : fetcher.fetchEnd(source, span);
-  });
+  };
+  return new FileAnnouncement(journal, { isWanted, fetchEnd, onVideo });
 }
 
 const otherFirst: FileWarning = {

@@ -7,7 +7,16 @@ import { readFileStart } from "../../../remux/open-file.ts";
 import { skipId3Tags } from "../../../remux/packed-audio/tags.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
 import { type FileType, fileType } from "../../../parsers/media-type.ts";
+import type { EndOfMp4 } from "./growing-file.ts";
 import { type FetchEnd, IndexFirst, mediaBeforeIndex } from "./index-first.ts";
+
+interface AnnouncementDeps {
+  /** Whether a file of that type is wanted as it is: of others, only a part becomes the result. */
+  isWanted: (type: FileType) => boolean;
+  fetchEnd: FetchEnd;
+  /** Is told of the end of an MP4 with video that is not wanted as it is, if the stream is wanted, and the end was fetched first. */
+  onVideo: (end: EndOfMp4) => void;
+}
 
 /**
  * Puts a file that is being fetched, from its start on, into a journal as soon as its first bytes show what it is. A file that
@@ -15,8 +24,7 @@ import { type FetchEnd, IndexFirst, mediaBeforeIndex } from "./index-first.ts";
  */
 export class FileAnnouncement {
   readonly #journal: StreamJournal;
-  readonly #isWanted: (type: FileType) => boolean;
-  readonly #fetchEnd: FetchEnd;
+  readonly #deps: AnnouncementDeps;
   /** Of an MP4 whose index is at its end. */
   #indexFirst: IndexFirst | undefined;
   #total: number | null = null;
@@ -24,11 +32,9 @@ export class FileAnnouncement {
   #isOpen = false;
   #nextBytes = 0;
 
-  /** @param isWanted Whether a file of that type is wanted as it is: of others, only a part becomes the result. */
-  constructor(journal: StreamJournal, isWanted: (type: FileType) => boolean, fetchEnd: FetchEnd) {
+  constructor(journal: StreamJournal, deps: AnnouncementDeps) {
     this.#journal = journal;
-    this.#isWanted = isWanted;
-    this.#fetchEnd = fetchEnd;
+    this.#deps = deps;
   }
 
   /** Call this with the size that the file will have, bytes, before it grows; `null`: unknown. */
@@ -69,7 +75,7 @@ export class FileAnnouncement {
     const type = readStreamType(head, size);
     this.#isDecided = type !== undefined;
     if (type === null) this.#awaitIndex(head);
-    if (!type || !this.#isWanted(type)) return;
+    if (!type || !this.#deps.isWanted(type)) return;
     const bytes = this.#total === null ? {} : { bytes: this.#total };
     this.#isOpen = true;
     this.#journal.open({ ...type, ...bytes, file: join(basename(dirname(path)), basename(path)) }, true);
@@ -79,11 +85,15 @@ export class FileAnnouncement {
     const media = readFileHeader(head)?.container === "mp4" ? mediaBeforeIndex(head) : undefined;
     const totalBytes = this.#total;
     if (media === undefined || totalBytes === null) return;
+    const { isWanted, fetchEnd, onVideo } = this.#deps;
     const typeOf = (start: Buffer): FileType | null => {
       const type = readHead(start) ?? null;
-      return type !== null && this.#isWanted(type) ? type : null;
+      return type !== null && isWanted(type) ? type : null;
     };
-    const deps = { journal: this.#journal, typeOf, fetchEnd: this.#fetchEnd };
+    const onUnwanted = (end: EndOfMp4, start: Buffer) => {
+      if (showsVideo(start)) onVideo(end);
+    };
+    const deps = { journal: this.#journal, typeOf, fetchEnd, onUnwanted };
     this.#indexFirst = new IndexFirst({ head, media, totalBytes }, deps);
   }
 }
@@ -115,10 +125,10 @@ function readHead(head: Buffer): FileType | null | undefined {
 }
 
 /** Whether the first bytes of a file show that it has video, and not only a picture. @throws the file system's own errors */
-export function showsVideo(path: string): boolean {
-  const header = readFileHeader(readFileStart(path, Buffer.allocUnsafe(maxHeadBytes)));
-  return /^(?:avc|hvc|hev|dv|av01|vp\d)/.test(header?.vcodec ?? "");
-}
+export const startsWithVideo = (path: string): boolean =>
+  showsVideo(readFileStart(path, Buffer.allocUnsafe(maxHeadBytes)));
+
+const showsVideo = (head: Buffer): boolean => /^(?:avc|hvc|hev|dv|av01|vp\d)/.test(readFileHeader(head)?.vcodec ?? "");
 
 /** Files whose first bytes show what they are, and which can be played from there on. */
 const playedKinds = ["flac", "wav", "aiff", "au", "flv", "avi", "wmv", "mpg", "ogv"] as const;

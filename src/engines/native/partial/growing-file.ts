@@ -1,4 +1,4 @@
-import { fstatSync, statSync } from "node:fs";
+import { fstatSync, readFileSync, statSync } from "node:fs";
 import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
 import { ids } from "../../../remux/matroska/elements.ts";
 import { type Box, readBox } from "../../../remux/mp4/boxes.ts";
@@ -7,7 +7,7 @@ import { maxBoxes, readFully, readRange } from "../../../remux/mp4/read/file-box
 import { createFragmentFinder } from "../../../remux/mp4/read/fragment.ts";
 import { listSamples } from "../../../remux/mp4/read/listed-samples.ts";
 import { numbersIn } from "../../../remux/mp4/read/number-source.ts";
-import { openFile } from "../../../remux/open-file.ts";
+import { openFile, readAt } from "../../../remux/open-file.ts";
 import type { FileGrowth } from "../../../remux/samples.ts";
 import type { FetchedPart, FetchOptions } from "../parts/stored-part.ts";
 
@@ -36,6 +36,8 @@ export class GrowthError extends Error {
 /** A file that is being fetched, whether or not somebody reads it. */
 export class GrowingFile {
   readonly path: string;
+  /** The end of an MP4 that has its index there, if that was fetched first. */
+  end: EndOfMp4 | undefined;
   /** Rejects as the fetch does. */
   readonly complete: Promise<FetchedPart>;
   /** How many bytes it will have; `null`: its server does not say; undefined: no response has come so far. */
@@ -81,8 +83,8 @@ export class GrowingFile {
   }
 
   /**
-   * Resolves with what can be read while it grows, once its index is there: of an MP4 that has that in front, and whose server states the
-   * length. `null`: it is none, or that is not known yet and the file is complete. Rejects with the file system's own errors.
+   * Resolves with what can be read while it grows, once its index is there: of an MP4 that has that in front, or whose end is known, and whose
+   * server states the length. `null`: it is none, or that is not known yet and the file is complete. Rejects with the file system's own errors.
    */
   async openMp4(): Promise<GrowingMp4 | null> {
     try {
@@ -133,6 +135,8 @@ export class GrowingFile {
     using file = openFile(path);
     const { ino } = fstatSync(file.fd);
     const growth = { totalBytes, until: (bytes: number) => this.#until(bytes, ino) };
+    const { end } = this;
+    if (end !== undefined) return { path, growth: { ...growth, index: end.index }, indexEnd: 0, isFragmented: false };
     let at = 0;
     for (let count = 0; count < maxFrontBoxes; count += 1) {
       const box = await fetchBox(file.fd, at, growth);
@@ -187,6 +191,21 @@ export interface GrowingMp4 {
   indexEnd: number;
   /** The index lists no samples: fragments have them. */
   isFragmented: boolean;
+}
+
+/** What follows the media of an MP4: fetched before them, into a file of its own at `path`. */
+export interface EndOfMp4 {
+  path: string;
+  /** Where it is in the MP4. */
+  start: number;
+  index: Uint8Array;
+}
+
+/** @throws ServiceError `upstream_invalid` if the complete file at `path` has another end */
+export function checkEnd(path: string, end: Pick<EndOfMp4, "path" | "start">): void {
+  using file = openFile(path);
+  const expected = readFileSync(end.path);
+  if (!readAt(file, end.start, expected.length).equals(expected)) throw unreadable("its end was another one before");
 }
 
 /** What an MP4 may have before its index. */

@@ -5,9 +5,9 @@ import { box, type Box, childrenOf, findChild, firstBox, unlessDamaged } from ".
 import { hasOtherOffsets, moveChunks, withWideOffsets } from "../../../remux/mp4/positions.ts";
 import { checkSampleTables } from "../../../remux/mp4/read/check-tables.ts";
 import { boxAt, childBoxes, numbersIn } from "../../../remux/mp4/read/number-source.ts";
-import { openFile, readAt } from "../../../remux/open-file.ts";
 import type { FileType } from "../../../parsers/media-type.ts";
 import type { ByteSpan } from "../../../remux/samples.ts";
+import { checkEnd, type EndOfMp4 } from "./growing-file.ts";
 
 /**
  * Fetches the end of a file before the rest of it; resolves with the path of a file with these bytes, or `null` if they cannot be had, or seem
@@ -20,6 +20,8 @@ interface IndexFirstDeps {
   /** Returns what a file is that begins so; `null`: none that is wanted. */
   typeOf: (head: Buffer) => FileType | null;
   fetchEnd: FetchEnd;
+  /** Is told of the end of a file that is not wanted as it is, and of what it begins with once it has its index in front. */
+  onUnwanted: (end: EndOfMp4, head: Buffer) => void;
 }
 
 /** An MP4 of which only the first bytes are there. */
@@ -116,8 +118,12 @@ export class IndexFirst {
     const endPath = await this.#deps.fetchEnd(this.#end).catch(() => null);
     this.#attempt(() => {
       const moved = endPath === null ? undefined : moveIndex(this.#start, readFileSync(endPath));
-      const type = moved && this.#deps.typeOf(moved.head);
-      if (endPath === null || moved === undefined || !type) return this.break();
+      if (endPath === null || moved === undefined) return this.break();
+      const type = this.#deps.typeOf(moved.head);
+      if (type === null) {
+        this.break();
+        return this.#deps.onUnwanted({ path: endPath, start: this.#end.start, index: moved.index }, moved.head);
+      }
       this.#opened = new OpenedStream(path, { ...moved, type, endPath }, this.#deps.journal);
       this.#opened.send();
     });
@@ -129,6 +135,8 @@ interface MovedMp4 {
   head: Buffer;
   /** Where they are in the file. */
   media: ByteSpan;
+  /** As it is in the file. */
+  index: Buffer;
 }
 
 /** A stream that has begun: readers get its head, then the media from the file. */
@@ -174,11 +182,8 @@ class OpenedStream {
   /** Ends the stream, if the file that is complete has the same bytes from `endStart` on. */
   end(endStart: number): void {
     this.send();
-    using file = openFile(this.#path);
-    const end = readFileSync(this.#endPath);
-    if (this.#sentTo < this.#media.end || !readAt(file, endStart, end.length).equals(end)) {
-      throw new Error("the file has another end than the one that was fetched first");
-    }
+    if (this.#sentTo < this.#media.end) throw new Error("the file is too short");
+    checkEnd(this.#path, { path: this.#endPath, start: endStart });
     this.#journal.end();
   }
 }
@@ -203,6 +208,6 @@ function moveIndex({ head, media }: StartOfMp4, end: Buffer): MovedMp4 | undefin
     }
     const moved = Buffer.concat([head, front]);
     checkSampleTables(numbersIn(moved, moved.length + mediaEnd - media.start), moved.length);
-    return { head: moved, media: { start: media.start, end: mediaEnd } };
+    return { head: moved, media: { start: media.start, end: mediaEnd }, index };
   });
 }

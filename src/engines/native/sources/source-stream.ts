@@ -7,12 +7,7 @@ import { type Container, sniffContainer, sniffFile } from "../../../remux/sniff.
 import { decrypt } from "./encryption.ts";
 import type { AbsentSegment, FetchedSegment } from "./fetch-segments.ts";
 import type { FetchStats } from "./fetch-stats.ts";
-import {
-  type GrowingFile,
-  type GrowingMatroska,
-  type GrowingMp4,
-  readGrowingFragments,
-} from "../partial/growing-file.ts";
+import { checkEnd, type GrowingFile, type GrowingMatroska, readGrowingFragments } from "../partial/growing-file.ts";
 import { openFile, readFileStart } from "../../../remux/open-file.ts";
 import { readMp3Details } from "../../../remux/packed-audio/mp3-table.ts";
 import type { PartialChunk, PartialMedia } from "../partial/partial-file.ts";
@@ -68,12 +63,13 @@ export async function openGrowingStream(name: SourceName, file: GrowingFile, lab
   if (growing !== null) return { ...openFileStream(name, path, label), complete, growing };
   const mp4 = await file.openMp4();
   if (mp4 === null) return openFileStream(name, (await complete).path, label);
-  async function* chunks(found: GrowingMp4): AsyncGenerator<MediaChunk> {
-    const media = found.isFragmented ? readGrowingFragments(found) : [{ path, growth: found.growth }];
+  const media = mp4.isFragmented ? readGrowingFragments(mp4) : [{ path, growth: mp4.growth }];
+  async function* chunks(): AsyncGenerator<MediaChunk> {
     for await (const each of media) yield { media: each, timing: fileTiming };
     await complete;
+    if (file.end !== undefined) checkEnd(path, file.end);
   }
-  return { name, label, container: "mp4", path, complete, chunks: chunks(mp4) };
+  return { name, label, container: "mp4", path, complete, chunks: chunks() };
 }
 
 /** Streams what has been fetched of a source. */

@@ -71,13 +71,13 @@ export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
     *readFile({ path, within, growth }, timing) {
       using file = openFile(path);
       if (growth !== undefined) {
-        yield* readGrowing({ path, fd: file.fd, size: growth.totalBytes }, timing);
+        yield* readGrowing({ path, fd: file.fd, size: growth.totalBytes }, timing, growth.index);
         return;
       }
       checkSampleTables(numbersInFile(file.fd));
       const boxes = boxesOf(file, path);
       const moov = boxes.find(({ type }) => type === "moov");
-      for (const window of moov ? readIndexed(file, moov, { readMoov, within }) : []) {
+      for (const window of moov ? readIndexed(file, readRange(file.fd, moov), { readMoov, within }) : []) {
         const { bytes, samples } = window.read();
         output.write(bytes, samples, timing);
         yield;
@@ -90,12 +90,13 @@ export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
     flush: output.flush,
   };
 
-  function* readGrowing(file: ReadFile & { path: string }, timing: SegmentTiming): Generator<number | undefined, void> {
-    const moov = completeFileBoxes(file.fd, file.size).find(({ type }) => type === "moov");
-    if (moov === undefined) throw damagedError(`it has no "moov"`);
-    const index = readRange(file.fd, moov);
+  function* readGrowing(
+    file: ReadFile & { path: string },
+    timing: SegmentTiming,
+    index = readFrontIndex(file),
+  ): Generator<number | undefined, void> {
     checkSampleTables(numbersIn(index, file.size), index.length);
-    for (const window of readIndexed(file, moov, { readMoov, spanAt })) {
+    for (const window of readIndexed(file, index, { readMoov, spanAt })) {
       yield window.end;
       const { bytes, samples } = window.read();
       output.write(bytes, samples, timing);
@@ -112,6 +113,12 @@ export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
 
 /** How much of a growing file is waited for at once: less at its start, so that the first media come early. */
 const spanAt = (position: number): number => Math.min(1 << 20, Math.max(8 << 10, position / 8));
+
+function readFrontIndex({ fd, size }: ReadFile): Uint8Array {
+  const moov = completeFileBoxes(fd, size).find(({ type }) => type === "moov");
+  if (moov === undefined) throw damagedError(`it has no "moov"`);
+  return readRange(fd, moov);
+}
 
 const isIndex = ({ type }: Box): boolean => type === "moov" || type === "moof";
 
@@ -203,11 +210,10 @@ interface ReadIndexedOptions {
   spanAt?: (position: number) => number;
 }
 
-/** Yields windows of the samples in the tables of `moov`, whose tracks `readMoov` reads: those within these spans, or all. */
-function readIndexed(file: ReadFile, moov: Box, { readMoov, within, spanAt: span }: ReadIndexedOptions) {
-  const bytes = readRange(file.fd, moov);
+/** Yields windows of the samples in the tables of the index, whose tracks `readMoov` reads: those within these spans, or all. */
+function readIndexed(file: ReadFile, index: Uint8Array, { readMoov, within, spanAt: span }: ReadIndexedOptions) {
   const budget = createBudget(file.size, maxFileSamples);
-  const samples = readSampleTables(bytes, readMoov(bytes, firstBox(bytes)), budget);
+  const samples = readSampleTables(index, readMoov(index, firstBox(index)), budget);
   return readWindows(file, within === undefined ? samples : samplesWithin(samples, within), span);
 }
 
