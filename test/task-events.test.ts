@@ -11,9 +11,10 @@ import {
 } from "../src/feed/task-events.ts";
 import { newTask } from "../src/feed/task-changes.ts";
 import { makeFolder } from "./folder.ts";
+import { createIntegers, seed } from "./random.ts";
 
-function eventOf(url: string): TaskEvent {
-  const task = newTask(url, {}, new Date());
+function eventOf(url: string, owner?: string): TaskEvent {
+  const task = newTask(url, {}, new Date(), owner);
   return changeEvent(task, JSON.stringify(task));
 }
 
@@ -91,7 +92,10 @@ describe("the feed of task events", () => {
     events.publish(eventOf("b"));
     expect(urlsOf(events.since(start))).toEqual(["a", "b"]);
     expect(urlsOf(events.since(middle))).toEqual(["b"]);
-    expect([urlsOf(events.since(start, 1)), urlsOf(events.since(start, 3))]).toEqual([["a"], ["a", "b"]]);
+    expect([urlsOf(events.since(start, { count: 1 })), urlsOf(events.since(start, { count: 3 }))]).toEqual([
+      ["a"],
+      ["a", "b"],
+    ]);
     expect(events.since(events.lastId)).toEqual([]);
     expect(events.since(start)?.at(-1)?.id).toBe(events.lastId);
   });
@@ -171,6 +175,55 @@ describe("the feed of task events", () => {
     expect(events.since(events.lastId)).toEqual([]);
     events.publish(eventOf("y"));
     expect(urlsOf(events.since(events.lastId))).toEqual([]);
+  });
+});
+
+describe("what the feed keeps of each owner", () => {
+  it("is not pushed out by the events of another, who loses its own", () => {
+    const events = createTaskEvents({ maxEvents: 10 });
+    const start = events.lastId;
+    events.publish(eventOf("hers", "anna"));
+    const middle = events.lastId;
+    for (let n = 1; n <= 1_000; n += 1) events.publish(eventOf(`his ${n}`, "bert"));
+    events.publish(eventOf("hers too", "anna"));
+    expect(urlsOf(events.since(start, { owner: "anna" }))).toEqual(["hers", "hers too"]);
+    expect(urlsOf(events.since(middle, { owner: "anna" }))).toEqual(["hers too"]);
+    expect(events.since(start, { owner: "cora" })).toEqual([]);
+    expect(events.since(middle, { owner: "bert" })).toBeUndefined();
+    expect(events.since(middle)).toBeUndefined();
+  });
+
+  it("is as much text as that of the others, however many events it is", () => {
+    const events = createTaskEvents({ maxLength: 100_000 });
+    const start = events.lastId;
+    for (let n = 1; n <= 50; n += 1) {
+      events.publish(eventOf(`hers ${n}`, "anna"));
+      events.publish(eventOf("x".repeat(20_000), "bert"));
+    }
+    expect(events.since(start, { owner: "anna" })).toHaveLength(50);
+    expect(events.since(start, { owner: "bert" })).toBeUndefined();
+  });
+
+  it("is all that it has had since the id, or nothing is said", () => {
+    const pick = createIntegers(seed);
+    const events = createTaskEvents({ maxEvents: 40, maxLength: 40_000 });
+    const published: PublishedEvent[] = [];
+    const ids = [events.lastId];
+    events.subscribe((event) => void published.push(event));
+    let known = 0;
+    for (let n = 0; n < 2_000; n += 1) {
+      const owner = ["anna", "bert", "cora", "dora", undefined][pick(10) % (1 + pick(5))];
+      events.publish(eventOf("x".repeat(pick(10) === 0 ? pick(9_000) : 10), owner));
+      ids.push(events.lastId);
+      const from = Math.max(0, n - pick(100));
+      const asked = ["anna", "bert", "cora", "dora", undefined][pick(5)];
+      const missed = published.slice(from).filter((event) => (asked ?? event.owner) === event.owner);
+      const count = pick(30);
+      const found = events.since(ids[from] ?? "", { owner: asked, count });
+      if (found !== undefined) expect(found).toEqual(missed.slice(0, count));
+      known += Number(found !== undefined);
+    }
+    expect(known).toBeGreaterThan(500);
   });
 });
 

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { State, Task } from "../model/task.ts";
+import { ReplayBuffer } from "./replay-buffer.ts";
 
 /** A change of a task, in the text that its store has written. */
 export interface TaskEvent {
@@ -32,10 +33,17 @@ export interface TaskEvents {
    * that ends the subscription; safe to call twice.
    */
   subscribe(listener: (event: PublishedEvent) => void): () => void;
-  /** Returns the first `count` events after this id, by default all, oldest first; undefined if some are gone or the id is unknown. */
-  since(id: string, count?: number): readonly PublishedEvent[] | undefined;
+  /** Returns events after this id, oldest first; undefined if some of them are gone or the id is unknown. */
+  since(id: string, query?: EventQuery): readonly PublishedEvent[] | undefined;
   /** The newest event's id; before the first event, an id that stands for the start. */
   readonly lastId: string;
+}
+
+export interface EventQuery {
+  /** The first ones; default: all. */
+  count?: number | undefined;
+  /** Default: those of all owners, of which the first that is gone takes the older ones with it. */
+  owner?: string | undefined;
 }
 
 export interface TaskEventPublisher extends TaskEvents {
@@ -66,19 +74,25 @@ interface FeedOrigin {
   feedId: string;
   /** Number of the event before the first one that will be published; 0: there was none. */
   number: number;
+  /** Events up to this number: of each owner that has some here, none is missing after its first one. Default: none. */
+  older?: readonly { number: number; event: TaskEvent }[];
 }
 
-/** How many events a feed keeps, and how much of their JSON in UTF-16 units. */
+/** How many events a feed keeps, and how much of their JSON in UTF-16 units; of each owner what `ReplayBuffer` says. */
 export const feedBounds = { maxEvents: 10_000, maxLength: 16 * 1024 * 1024 };
 
 /** Creates a feed in memory. A listener that throws does not stop the others. */
 export function createTaskEvents(options: TaskEventsOptions = {}): TaskEventPublisher {
   const { maxEvents, maxLength, origin, logger } = { ...feedBounds, ...options };
   const feedId = origin?.feedId ?? randomUUID().slice(0, 8);
-  const buffer = createReplayBuffer<PublishedEvent>(maxEvents, maxLength);
+  const buffer = new ReplayBuffer<PublishedEvent>({ maxEvents, maxLength });
   const subscribers = new Set<Subscriber>();
   const deliveries: { event: PublishedEvent; to: readonly Subscriber[] }[] = [];
-  buffer.resetTo(origin?.number ?? 0);
+  for (const { number, event } of origin?.older ?? []) {
+    buffer.skipTo(number - 1);
+    buffer.add({ id: `${feedId}-${number}`, ...event });
+  }
+  buffer.skipTo(origin?.number ?? 0);
 
   function deliver(event: PublishedEvent, to: readonly Subscriber[]): void {
     for (const subscriber of to) {
@@ -96,7 +110,7 @@ export function createTaskEvents(options: TaskEventsOptions = {}): TaskEventPubl
     publish(change, number = buffer.newest + 1) {
       if (number !== buffer.newest + 1) buffer.resetTo(number - 1);
       const event = { id: `${feedId}-${number}`, ...change };
-      buffer.add(event, event.json.length);
+      buffer.add(event);
       if (subscribers.size === 0) return;
       if (deliveries.push({ event, to: [...subscribers] }) > 1) return;
       for (let next = deliveries[0]; next !== undefined; next = deliveries[0]) {
@@ -109,9 +123,9 @@ export function createTaskEvents(options: TaskEventsOptions = {}): TaskEventPubl
       subscribers.add(subscriber);
       return () => void subscribers.delete(subscriber);
     },
-    since(id, count = Infinity) {
+    since(id, { count = Infinity, owner } = {}) {
       const [, feed, number] = /^(.+)-(\d{1,15})$/.exec(id) ?? [];
-      return feed === feedId ? buffer.after(Number(number), count) : undefined;
+      return feed === feedId ? buffer.after(Number(number), count, owner) : undefined;
     },
     get lastId() {
       return `${feedId}-${buffer.newest}`;
@@ -143,53 +157,4 @@ function throwUncaught(error: unknown): void {
   queueMicrotask(() => {
     throw error;
   });
-}
-
-/** Creates a buffer of the newest entries of a sequence numbered from 1, bounded by count and by total size. */
-function createReplayBuffer<T>(maxEntries: number, maxSize: number) {
-  // Rings: entry n and its size are in slot n modulo maxEntries.
-  const entries: (T | undefined)[] = [];
-  const sizes: number[] = [];
-  let oldest = 1;
-  let newest = 0;
-  let totalSize = 0;
-
-  function dropOldest(): void {
-    const slot = oldest % maxEntries;
-    totalSize -= sizes[slot] ?? 0;
-    entries[slot] = undefined;
-    oldest += 1;
-  }
-
-  return {
-    /** Drops the oldest entries to stay within the bounds; does not keep an entry that alone exceeds them. */
-    add(entry: T, size: number): void {
-      if (newest - oldest + 1 === maxEntries) dropOldest();
-      newest += 1;
-      entries[newest % maxEntries] = entry;
-      sizes[newest % maxEntries] = size;
-      totalSize += size;
-      while (totalSize > maxSize) dropOldest();
-    },
-    /** Clears the buffer; the next entry gets number `n + 1`. */
-    resetTo(n: number): void {
-      while (oldest <= newest) dropOldest();
-      newest = n;
-      oldest = n + 1;
-    },
-    /** Returns the first `count` entries after number `n`, oldest first; undefined if one of them is gone or `n` is not reached yet. */
-    after(n: number, count: number): T[] | undefined {
-      if (n < oldest - 1 || n > newest) return undefined;
-      const found: T[] = [];
-      for (let next = n + 1; next <= Math.min(newest, n + count); next += 1) {
-        const entry = entries[next % maxEntries];
-        if (entry !== undefined) found.push(entry);
-      }
-      return found;
-    },
-    /** The number of the newest entry; 0: there has been none. */
-    get newest(): number {
-      return newest;
-    },
-  };
 }

@@ -71,6 +71,19 @@ describe("GET /tasks/events", () => {
     expect(JSON.parse(event?.data ?? "").id).toBe(id);
   });
 
+  test("replays it also after more changes by another than are kept of all, and tells that one to read its list", async () => {
+    const { app, store, create, add } = await listen();
+    const [anna, bert] = [await add("anna"), await add("bert")];
+    const start = store.events.lastId;
+    const { id } = await create("anna");
+    await Promise.all(Array.from({ length: 10_001 }, () => create("bert")));
+    const after = { "last-event-id": start };
+    const [, hers] = await (await openEvents(app, { ...anna.headers, ...after })).take(2);
+    expect(JSON.parse(hers?.data ?? "").id).toBe(id);
+    const [, his] = await (await openEvents(app, { ...bert.headers, ...after })).take(2);
+    expect(his?.type).toBe("reset");
+  });
+
   test("ends when the key is removed, without what comes later", async () => {
     const { app, store, keys, create, add } = await listen();
     const anna = await add("anna");

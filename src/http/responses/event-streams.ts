@@ -122,13 +122,13 @@ function createEventStream(events: TaskEvents, response: Writable, options: Stre
   /** Writes the events since the last one sent, until the client's buffer is full. */
   function write(): void {
     while (!isFull) {
-      const missed = hasEnded ? [] : events.since(lastSentId, maxTaken);
+      const missed = hasEnded ? [] : events.since(lastSentId, { count: maxTaken, owner });
       if (missed === undefined) {
         lastSentId = events.lastId;
         isFull = !response.write(`event: reset\nid: ${lastSentId}\ndata: {}\n\n`);
         return;
       }
-      if (missed.length === 0) return;
+      if (missed.length === 0) return void (lastSentId = events.lastId);
       writeUntilFull(missed);
     }
   }
@@ -136,7 +136,7 @@ function createEventStream(events: TaskEvents, response: Writable, options: Stre
   function writeUntilFull(missed: readonly PublishedEvent[]): void {
     for (const event of missed) {
       lastSentId = event.id;
-      if ((taskId ?? event.taskId) !== event.taskId || (owner ?? event.owner) !== event.owner) continue;
+      if ((taskId ?? event.taskId) !== event.taskId) continue;
       isFull = !response.write(frameOf(event));
       hasEnded = taskId !== undefined && event.type === "deleted";
       if (hasEnded) response.end();

@@ -113,8 +113,8 @@ interface Watch extends Pick<FastifyRequest, "caller"> {
 async function assertWatchable(store: TaskStore, { taskId: id, owner, after, caller }: Watch): Promise<void> {
   if (id === undefined) return;
   const isOf = (holder: string | null | undefined) => owner === undefined || holder === owner;
-  const missed = after === undefined ? [] : (store.events.since(after) ?? []);
-  if (missed.some((event) => event.taskId === id && isOf(event.owner))) return;
+  const missed = after === undefined ? [] : (store.events.since(after, { owner }) ?? []);
+  if (missed.some((event) => event.taskId === id)) return;
   const task = await requireTask(store, { params: { id }, caller });
   if (!isOf(task.owner)) throw taskNotFoundError(id);
 }

@@ -31,6 +31,16 @@ export async function write(pool: Pool, id: string, type = "task", json = JSON.s
   );
 }
 
+/** Writes many events of an owner at once. */
+export async function writeMany(pool: Pool, owner: string, count: number): Promise<void> {
+  await pool.query(
+    `WITH counted AS (UPDATE unreel.counters SET events = events + $1 RETURNING events)
+     INSERT INTO unreel.task_events (number, type, task_id, json, owner)
+     SELECT events - $1 + n, 'task', $2 || n, '{}', $2 FROM counted, generate_series(1, $1::integer) AS n`,
+    [count, owner],
+  );
+}
+
 export async function writeAll(pool: Pool, ids: readonly string[]): Promise<void> {
   for (const id of ids) await write(pool, id);
 }

@@ -1,8 +1,19 @@
-import { expect, test } from "vitest";
-import { connectionConfig } from "../../../src/stores/postgres/database.ts";
+import { expect, onTestFinished, test } from "vitest";
+import { connectionConfig, createDatabase } from "../../../src/stores/postgres/database.ts";
+import { prune } from "../../../src/stores/postgres/feed/event-rows.ts";
 import { openEventFeed } from "../../../src/stores/postgres/feed/feed.ts";
 import { openDatabase } from "../../postgres/database.ts";
-import { connect, follow, idsAfter, makeTables, numbered, pollOptions, write, writeAll } from "./feed-harness.ts";
+import {
+  connect,
+  follow,
+  idsAfter,
+  makeTables,
+  numbered,
+  pollOptions,
+  write,
+  writeAll,
+  writeMany,
+} from "./feed-harness.ts";
 
 test("every feed of a database publishes each change, in order, as it was written", async () => {
   const { url, pool } = await makeTables();
@@ -67,6 +78,24 @@ test("a feed reads no more old rows than it keeps", async () => {
   const { events } = await follow(pool, url);
   expect(events.since(start.replace(/0$/, "1"))).toBeUndefined();
   expect(events.since(start.replace(/0$/, "2"))).toHaveLength(2);
+});
+
+test("a feed that is opened later has the events of owners whom another would have pushed out", async () => {
+  const { url, pool } = await makeTables();
+  const start = (await follow(pool, url)).events.lastId;
+  const database = createDatabase(connectionConfig(url), () => {});
+  onTestFinished(database.close);
+  await writeMany(pool, "anna", 3);
+  const middle = start.replace(/0$/, "2");
+  await writeMany(pool, "bert", 15_000);
+  await prune(database, 15_003, new Date());
+  const { events } = await follow(pool, url);
+  const idsOf = (owner: string, after: string) => events.since(after, { owner })?.map(({ taskId }) => taskId);
+  expect([idsOf("anna", start), idsOf("anna", middle)]).toEqual([["anna1", "anna2", "anna3"], ["anna3"]]);
+  expect([idsOf("bert", middle), events.since(middle)]).toEqual([undefined, undefined]);
+  expect(idsOf("cora", start.replace(/0$/, "15000"))).toEqual([]);
+  const { rows } = await pool.query("SELECT count(*)::integer AS count FROM unreel.task_events");
+  expect(rows).toEqual([{ count: 12_000 }]);
 });
 
 test("1,000 changes by two writers at once arrive once and in their order", async () => {

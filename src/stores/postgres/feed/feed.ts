@@ -2,10 +2,9 @@ import type { ClientBase, ClientConfig, Pool } from "pg";
 import type { BaseLogger } from "pino";
 import type { Broadcast, SharedPauses } from "../../../feed/processes.ts";
 import type { HostPause } from "../../../model/url-parts.ts";
-import { createTaskEvents, feedBounds, type TaskEvent, type TaskEvents } from "../../../feed/task-events.ts";
-import { type State, states } from "../../../model/task.ts";
+import { createTaskEvents, type TaskEvents } from "../../../feed/task-events.ts";
 import type { Sql } from "../database.ts";
-import { noCountersError } from "../task-rows.ts";
+import { type EventRow, readCounters, readNext, readOlder, readPast, toEvent } from "./event-rows.ts";
 import { startListener } from "./listener.ts";
 
 interface EventFeedOptions {
@@ -39,18 +38,13 @@ export async function openEventFeed(options: EventFeedOptions): Promise<EventFee
   const { pool, connection, logger } = options;
   const counters = await readCounters(pool);
   const past = await readPast(pool);
-  const events = createTaskEvents({
-    origin: { feedId: counters.feedId, number: counters.newest },
-    logger,
-  });
-  let newest = counters.newest;
+  let newest = past[0] === undefined ? counters.newest : past[0].number - 1;
+  const older = (await readOlder(pool, newest)).map((row) => ({ number: row.number, event: toEvent(row) }));
+  const events = createTaskEvents({ origin: { feedId: counters.feedId, number: newest, older }, logger });
 
-  function publish({ number, type, task_id: taskId, owner, json }: EventRow): void {
-    newest = number;
-    const state = type === "task" ? stateOf(json) : undefined;
-    const isFinishRequested = state === "running" && json.includes(finishRequest);
-    const isRetryable = state === "failed" && json.includes(retryableError);
-    events.publish({ type, taskId, state, isFinishRequested, isRetryable, owner, json }, newest);
+  function publish(row: EventRow): void {
+    newest = row.number;
+    events.publish(toEvent(row), newest);
   }
 
   past.forEach(publish);
@@ -71,11 +65,7 @@ export async function openEventFeed(options: EventFeedOptions): Promise<EventFee
       newest = Math.min(newest, (await readCounters(client)).newest);
     },
     async onNotify(client) {
-      let page: EventRow[];
-      do {
-        page = await readAfter(client, newest);
-        page.forEach(publish);
-      } while (page.length === pageSize || (page.at(-1)?.bytes ?? 0) >= pageBytes);
+      for await (const page of readNext(client, () => newest)) page.forEach(publish);
     },
   });
   const broadcast: EventFeed["broadcast"] = {
@@ -89,89 +79,11 @@ export async function openEventFeed(options: EventFeedOptions): Promise<EventFee
 
 type Queryable = Pick<ClientBase, "query">;
 
-interface EventRow {
-  number: number;
-  /** Of its JSON and that of the rows before it in what was read. */
-  bytes: number;
-  type: TaskEvent["type"];
-  task_id: string;
-  owner: string | null;
-  json: string;
-}
-
-/**
- * Finds the state without parsing: the task's own member comes before any other object that could have one
- * of this name, and a quote within a string is escaped.
- */
-function stateOf(json: string): State | undefined {
-  const [, found] = /"state":"([a-z]+)"/.exec(json) ?? [];
-  return states.find((state) => state === found);
-}
-
-/** As they are written in the JSON of a task. */
-const finishRequest = `"finish_requested":true`;
-const retryableError = `"retryable":true`;
-
-/** Events that are read at a time, and the bytes of JSON after which no more are. */
-const pageSize = 200;
-const pageBytes = 1_000_000;
-
-async function readCounters(client: Queryable): Promise<{ feedId: string; newest: number }> {
-  const { rows } = await client.query<{ feedId: string; newest: number }>(
-    `SELECT feed_id AS "feedId", events AS newest FROM unreel.counters`,
-  );
-  const [row] = rows;
-  if (row === undefined) throw noCountersError();
-  return row;
-}
-
-/** Reads no more than a feed keeps: text has at least as many octets as UTF-16 units. */
-async function readPast(client: Queryable): Promise<EventRow[]> {
-  const { rows } = await client.query<EventRow>(
-    `SELECT number, type, task_id, owner, json, bytes FROM (
-       SELECT *, sum(octet_length(json)) OVER (ORDER BY number DESC) AS bytes
-       FROM unreel.task_events ORDER BY number DESC LIMIT $1
-     ) AS newest WHERE bytes <= $2 ORDER BY number`,
-    [feedBounds.maxEvents, feedBounds.maxLength],
-  );
-  return rows;
-}
-
-async function readAfter(client: Queryable, number: number): Promise<EventRow[]> {
-  const { rows } = await client.query<EventRow>(
-    `SELECT number, type, task_id, owner, json, bytes FROM (
-       SELECT *, sum(octet_length(json)) OVER (ORDER BY number) AS bytes
-       FROM unreel.task_events WHERE number > $1 ORDER BY number LIMIT ${pageSize}
-     ) AS next WHERE bytes - octet_length(json) < ${pageBytes} ORDER BY number`,
-    [number],
-  );
-  return rows;
-}
-
 const broadcastChannel = "unreel_broadcast";
 
 /** Sends a text as `Broadcast` says. */
 export async function sendText(sql: Sql, text: string): Promise<void> {
   await sql.query(`SELECT pg_notify('${broadcastChannel}', :text)`, { text });
-}
-
-/** Events between two prunings. */
-const pruningInterval = 1_000;
-
-/** Whether the number of one of the newest `count` events is a multiple of 1,000. */
-export function isPruningDue(number: number, count: number): boolean {
-  return Math.floor(number / pruningInterval) > Math.floor((number - count) / pruningInterval);
-}
-
-/** Deletes the events that no feed reaches back to, and expired idempotency keys. */
-export async function prune(sql: Sql, newest: number, now: Date): Promise<void> {
-  const oldest = newest - feedBounds.maxEvents;
-  await sql.query("DELETE FROM unreel.task_events WHERE number <= :oldest", { oldest });
-  await sql.query(
-    `DELETE FROM unreel.idempotency_keys WHERE key IN
-       (SELECT key FROM unreel.idempotency_keys WHERE ends_at <= :now ORDER BY ends_at LIMIT 10000)`,
-    { now },
-  );
 }
 
 const pausesChannel = "unreel_pauses";
