@@ -1,7 +1,7 @@
 import { ids } from "./matroska/elements.ts";
 import { certainBytes, findPackets } from "./mpeg-ts/packets.ts";
 import { readFileStart } from "./open-file.ts";
-import { isPackedAudio } from "./packed-audio/demuxer.ts";
+import { findCutAudio, isPackedAudio } from "./packed-audio/demuxer.ts";
 import { skipId3Tags } from "./packed-audio/tags.ts";
 
 export type Container = "mpeg-ts" | "mp4" | "webm" | "packed-audio" | "webvtt";
@@ -12,7 +12,7 @@ const maxGarbage = 4096;
 const images = /^(?:\xff\xd8\xff|\x89PNG|GIF8|BM)/;
 const maxImageBytes = 128 * 1024;
 /** Files of other containers: texts and pictures in their tags may have what looks like packets. */
-const others = /^(?:OggS\0|fLaC|(?:RIFF|RF64).{4}(?:WAVE|AVI )|FORM.{4}AIF|FLV\x01)/s;
+const others = /^(?:\0\0\x01|OggS\0|fLaC|(?:RIFF|RF64).{4}(?:WAVE|AVI )|FORM.{4}AIF|FLV\x01)/s;
 /** Bytes that are enough to recognise a container. */
 export const sniffBytes = maxImageBytes + maxGarbage;
 
@@ -35,7 +35,8 @@ export function sniffContainer(segment: Uint8Array): Container | null {
   // Two bytes may look like packets near the end of what was read of something else.
   const isToEnd = searched.length === media.length && (media.length - at) % stride === 0;
   const isCertain = at === 0 || at + certainBytes <= searched.length || isToEnd;
-  return stride > 0 && isCertain ? "mpeg-ts" : null;
+  if (stride > 0 && isCertain) return "mpeg-ts";
+  return findCutAudio(media, 0) === undefined ? null : "packed-audio";
 }
 
 /** Returns the container of a file, as `sniffContainer`. @throws the file system's own errors. */

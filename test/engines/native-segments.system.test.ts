@@ -12,7 +12,7 @@ import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
 import { type Laid, layEncrypted, layFiles, mediaPlaylist } from "../media/hls.ts";
 import { probe } from "../media/probe.ts";
-import { readRendition } from "../media/rendition.ts";
+import { readMedium, readRendition } from "../media/rendition.ts";
 import { hls, merge, resource, type Resources } from "../media/resources.ts";
 
 const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
@@ -445,6 +445,31 @@ it.each([
   );
   const message = "a playlist of both MPEG-TS and MP4 segments cannot become one file";
   await expect(harness.download()).rejects.toMatchObject({ code: "upstream_invalid", message });
+});
+
+/** MP3 that is cut anywhere, first within a frame that has letters only, as LAME pads silence. */
+function layCutMp3(): Laid & { frames: number } {
+  const file = readMedium("tone.mp3");
+  // The first frame has a table, and is none of the sound.
+  const sound = file.subarray(file.indexOf("\xff\xfb", file.indexOf("Info") + 4, "latin1"));
+  const bytes = Buffer.concat([Buffer.from(`LAME3.100${"U".repeat(150)}`), sound]);
+  const pieces = Array.from({ length: 6 }, (_, i) => ({
+    data: bytes.subarray(Math.round((i * bytes.length) / 6), Math.round(((i + 1) * bytes.length) / 6)),
+    durationS: 1,
+  }));
+  return { ...layFiles("mp3", { init: null, pieces }, "mp3"), frames: 251 };
+}
+
+it.each([
+  ["all", true],
+  ["live", false],
+])("segments of MP3 that begin within frames are joined without loss: %s", async (_which, isOver) => {
+  const { resources, lines, frames } = layCutMp3();
+  await using harness = await openEntry(open, resources, "index.m3u8");
+  harness.site.resources.set("index.m3u8", hls(mediaPlaylist(lines, isOver)));
+  const { path, warnings } = await harness.download(isOver ? {} : { maxLiveS: 6 });
+  expect((await probe(path)).streams).toMatchObject([{ frames }]);
+  expect(warnings).toEqual([]);
 });
 
 describe.concurrent("live HLS", () => {

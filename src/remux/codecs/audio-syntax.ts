@@ -38,3 +38,19 @@ export function isFrame(syntax: AudioSyntax, bytes: Uint8Array, at: number): boo
   const end = at + frame.size;
   return end + syntax.headerLength > bytes.length || frameIn(syntax, bytes, end) !== null;
 }
+
+/** So many frames in a row are no other bytes by chance. */
+const runFrames = 3;
+
+/** Returns whether frames of one sampling rate follow each other at `at`, in full. */
+export function isRun(syntax: AudioSyntax, bytes: Uint8Array, at: number): boolean {
+  let rate: number | undefined;
+  let end = at;
+  for (let count = 0; count < runFrames; count++) {
+    const frame = frameIn(syntax, bytes, end);
+    if (frame === null || frame.sampleRate !== (rate ?? frame.sampleRate)) return false;
+    rate = frame.sampleRate;
+    end += frame.size;
+  }
+  return end <= bytes.length;
+}

@@ -1,5 +1,5 @@
 import { adts } from "../codecs/adts.ts";
-import { type AudioSyntax, frameIn } from "../codecs/audio-syntax.ts";
+import { type AudioSyntax, isRun } from "../codecs/audio-syntax.ts";
 import { dolby } from "../codecs/dolby.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
 import type { FileWindow } from "../open-file.ts";
@@ -7,8 +7,6 @@ import { readMp3TableOf } from "./mp3-table.ts";
 import { endOfFooterTag, endOfTags } from "./tags.ts";
 
 const syntaxes = [mpegAudio, adts, dolby] as const;
-/** So many frames in a row are no other bytes by chance. */
-const runFrames = 3;
 /** So many places that look like the first one, and are none, are in no file but one that was made for that. */
 const maxRejected = 1 << 20;
 /** Unknown tags and padding are not longer. */
@@ -69,7 +67,7 @@ function readFrames(file: FileWindow): { frames: number; breaks: number } | unde
  */
 export function findFrames(file: FileWindow): { syntax: AudioSyntax; at: number } | undefined {
   const first = endOfTags(file, 0);
-  const syntax = syntaxes.find((each) => isRun(each, file.at(first)));
+  const syntax = syntaxes.find((each) => isRun(each, file.at(first), 0));
   if (syntax !== undefined) return { syntax, at: first };
   for (const each of syntaxes) {
     const at = findRun(file, each, { search: { rejected: 0 }, from: first, limit: first + longestFrame });
@@ -158,25 +156,12 @@ function findRun(
     const searched = Math.min(isLast ? bytes.length : bytes.length - runBytes, to - at);
     for (let found = 0; found < searched; found++) {
       if (bytes[found] !== syntax.firstByte) continue;
-      if (isRun(syntax, bytes.subarray(found))) return at + found;
+      if (isRun(syntax, bytes, found)) return at + found;
       if (++search.rejected > maxRejected) return undefined;
     }
     at += searched;
   }
   return undefined;
-}
-
-/** Whether frames of one sampling rate follow each other at the start of `bytes`. */
-function isRun(syntax: AudioSyntax, bytes: Buffer): boolean {
-  let rate: number | undefined;
-  let at = 0;
-  for (let count = 0; count < runFrames; count++) {
-    const frame = frameIn(syntax, bytes, at);
-    if (frame === null || frame.sampleRate !== (rate ?? frame.sampleRate)) return false;
-    rate = frame.sampleRate;
-    at += frame.size;
-  }
-  return at <= bytes.length;
 }
 
 function endOfZeros(file: FileWindow, from: number, to: number): number {

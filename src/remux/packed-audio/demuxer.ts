@@ -1,6 +1,6 @@
 import { ServiceError } from "../../model/errors.ts";
 import { adts } from "../codecs/adts.ts";
-import { type AudioSyntax, isFrame } from "../codecs/audio-syntax.ts";
+import { type AudioSyntax, isFrame, isRun } from "../codecs/audio-syntax.ts";
 import { dolby } from "../codecs/dolby.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
 import { createAudioTrack } from "../elementary-streams/audio-track.ts";
@@ -19,6 +19,8 @@ import { skipId3Tags } from "./tags.ts";
 const stepBytes = 1 << 20;
 
 const syntaxes = [adts, mpegAudio, dolby] as const;
+/** Of AAC: longer than any of MPEG audio. */
+const longestFrame = 8 << 10;
 
 type PackedAudioOptions = Omit<DemuxerOptions, "kinds">;
 
@@ -91,9 +93,14 @@ class PackedAudioDemuxer implements Demuxer {
     return this.#clock.endStamp + Math.round(missedS * ticksPerSecond);
   }
 
-  #readFrames(segment: Uint8Array, start: number, stamp: number | null): void {
-    const syntax = syntaxes.find((candidate) => isFrame(candidate, segment, start)) ?? this.#syntax;
-    if (!syntax) throw noAudioError();
+  #readFrames(segment: Uint8Array, afterTags: number, stamp: number | null): void {
+    const syntax = syntaxes.find((candidate) => isFrame(candidate, segment, afterTags)) ?? this.#syntax;
+    const found = syntax === null ? findCutAudio(segment, afterTags) : { syntax, start: afterTags };
+    if (found === undefined) throw noAudioError();
+    this.#append(segment, found, stamp);
+  }
+
+  #append(segment: Uint8Array, { syntax, start }: PackedAudio, stamp: number | null): void {
     const track = this.#track !== null && syntax === this.#syntax ? this.#track : this.#open(syntax);
     const time = stamp === null ? null : { pts: stamp, dts: stamp };
     if (time && this.#clock.beginsTimeBase(time)) track.read(true);
@@ -142,6 +149,25 @@ function createPriming(sink: SampleSink) {
 function missedBetween(before: SegmentTiming | null, after: SegmentTiming): number {
   const missed = (after.sequence ?? NaN) - (before?.sequence ?? NaN) - 1;
   return missed > 0 ? missed * (before?.durationS ?? 0) : 0;
+}
+
+interface PackedAudio {
+  syntax: AudioSyntax;
+  start: number;
+}
+
+/**
+ * Returns where the first frame starts of packed audio that begins within one: some packagers cut MP3 anywhere, and a live playlist may list such a
+ * segment first. Undefined: it is none.
+ */
+export function findCutAudio(segment: Uint8Array, from: number): PackedAudio | undefined {
+  const head = segment.subarray(0, from + longestFrame);
+  for (const syntax of syntaxes) {
+    for (let start = from; (start = head.indexOf(syntax.firstByte, start)) >= 0; start += 1) {
+      if (isRun(syntax, segment, start)) return { syntax, start };
+    }
+  }
+  return undefined;
 }
 
 /** Returns whether packed audio starts at `at`. */

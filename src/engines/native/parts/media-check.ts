@@ -5,9 +5,12 @@ import { packetLength, sync } from "../../../remux/mpeg-ts/packets.ts";
 import { openFile, readAt, readFileStart } from "../../../remux/open-file.ts";
 import { sniffBytes, sniffContainer } from "../../../remux/sniff.ts";
 
-/** Enough to tell text from media, which have bytes that no text has; those that are encrypted, too. */
-const textBytes = 32;
-const text = /^(?:\xef\xbb\xbf)?[\t\n\r\x20-\x7e]+$/;
+/**
+ * Text begins with characters of ASCII, and has no control characters: enough to tell it from media, encrypted ones, too. An MP3 cut
+ * within a frame can begin with letters alone: the padding of LAME, of at most a frame.
+ */
+const checkedBytes = 4096;
+const text = /^(?:\xef\xbb\xbf)?(?:[\t\n\r\x20-\x7e]{32}[^\0-\x08\x0e-\x1a\x1c-\x1f]*|[\t\n\r\x20-\x7e]{1,31})$/;
 
 /**
  * Whether a file is text, which some servers send with status 200 in place of media: a web page, a message in JSON or XML. Subtitles are text
@@ -29,7 +32,7 @@ export function textKind(path: string): string | undefined {
   return first === "{" || first === "[" ? "JSON" : "plain text";
 }
 
-const startOf = (path: string): string => readFileStart(path, Buffer.alloc(textBytes)).toString("latin1");
+const startOf = (path: string): string => readFileStart(path, Buffer.alloc(checkedBytes)).toString("latin1");
 
 const aesBlockBytes = 16;
 
