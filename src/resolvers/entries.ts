@@ -12,7 +12,7 @@ const maxEntriesBytes = 150_000;
 export interface EntrySlice {
   /** Entries of the playlist before these. */
   start: number;
-  /** What the playlist lists from there on, in order, at least `maxEntries` of them if there are so many; null: no URL to post. */
+  /** What the playlist lists from there on, in order, at least as many as fit into a record; null: no URL to post. */
   listed: (Entry | null)[];
   /** Whether the playlist goes on after `listed`. */
   hasMore: boolean;
@@ -22,14 +22,14 @@ export interface EntrySlice {
 
 /**
  * Returns the fields of a record with these entries: as many as fit into `maxEntries` and `maxEntriesBytes`, and the cursor
- * of those after them.
+ * of those after them. One that alone does not fit has no chapters and subtitles: the cursor would never get past it.
  */
 export function listEntries(lister: Lister, { start, listed, hasMore, count }: EntrySlice) {
   const entries: Entry[] = [];
   let bytes = 0;
   let read = 0;
-  for (const entry of listed) {
-    const size = entry === null ? 0 : Buffer.byteLength(JSON.stringify(entry)) + 1;
+  for (const each of listed) {
+    const { entry, size } = each === null ? { entry: each, size: 0 } : fit(each);
     if (read === maxEntries || bytes + size > maxEntriesBytes) break;
     bytes += size;
     read += 1;
@@ -43,6 +43,16 @@ export function listEntries(lister: Lister, { start, listed, hasMore, count }: E
     ...(!isLast && next <= maxStart && { entries_next: formatCursor(lister, next) }),
   };
 }
+
+/** Returns what a record has of an entry, and its bytes of JSON. */
+function fit(entry: Entry): { entry: Entry; size: number } {
+  const size = sizeOf(entry);
+  if (size <= maxEntriesBytes) return { entry, size };
+  const { chapters: _, subtitles: __, ...rest } = entry;
+  return { entry: rest, size: sizeOf(rest) };
+}
+
+const sizeOf = (entry: Entry): number => Buffer.byteLength(JSON.stringify(entry)) + 1;
 
 /** Entries further on are not listed. */
 const maxStart = 999_999;
@@ -87,6 +97,7 @@ function cursorError(cursor: string): ServiceError {
 export class SliceBuilder {
   readonly #start: number;
   readonly #listed: Entry[] = [];
+  #bytes = 0;
   #count = 0;
 
   /** @param start Entries of the list before the slice. */
@@ -101,8 +112,11 @@ export class SliceBuilder {
 
   /** Takes the next entry of the list; `make` is called only if it is in the slice. */
   add(make: () => Entry): void {
-    if (this.#count >= this.#start && this.#listed.length < maxEntries) this.#listed.push(make());
     this.#count += 1;
+    if (this.#count <= this.#start || this.#listed.length === maxEntries || this.#bytes > maxEntriesBytes) return;
+    const { entry, size } = fit(make());
+    this.#listed.push(entry);
+    this.#bytes += size;
   }
 
   /** Returns the slice of a list that has been read to its end. */

@@ -20,6 +20,7 @@ async function readAll(response: SavedResponse) {
   do {
     const info = await read(response, cursor);
     slices.push(info.entries ?? []);
+    if (info.entries_next !== undefined) expect(info.entries).not.toHaveLength(0);
     cursor = info.entries_next;
   } while (cursor !== undefined);
   return slices;
@@ -49,6 +50,18 @@ describe("an episode of a feed", () => {
       { start_time: 0, end_time: 62.5, title: "One" },
       { start_time: 62.5, end_time: 90, title: "Two & more" },
       { start_time: 90, end_time: null, title: "Three" },
+    ]);
+  });
+
+  it("is listed without chapters if they alone are longer than a record, and so are the episodes after it", async () => {
+    const chapter = (start: number) => `<psc:chapter start="${start}" title="${"獺".repeat(200)}"/>`;
+    const long = `<psc:chapters>${Array.from({ length: 500 }, (_, n) => chapter(n)).join("")}</psc:chapters>`;
+    const body = rss(item(1) + item(2, long) + item(3, chapter(0) + chapter(1)));
+    const entries = (await readAll({ type: "application/rss+xml", body })).flat();
+    expect(entries.map(({ title, chapters }) => [title, chapters?.length])).toEqual([
+      ["Otter 1", undefined],
+      ["Otter 2", undefined],
+      ["Otter 3", 2],
     ]);
   });
 

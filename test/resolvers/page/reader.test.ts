@@ -51,6 +51,23 @@ describe("a reader in processes of its own", () => {
     for (const reader of readers) await reader.close();
   });
 
+  it("returns of files of chapters and of feeds only what a record may have", async () => {
+    const url = new URL("https://cdn.example.com/a");
+    const times = Array.from({ length: 49_000 }, (_, startTime) => ({ startTime }));
+    const chapters = await open().read(
+      { kind: "chapters", url },
+      [Buffer.from(JSON.stringify({ chapters: times }))],
+      context,
+    );
+    expect(chapters.map(({ start }) => start)).toEqual(times.slice(0, 500).map(({ startTime }) => startTime));
+    const listed = Array.from({ length: 400 }, (_, start) => `<psc:chapter start="${start}" title="t"/>`).join("");
+    const episodes = `<item><enclosure url="/1.mp3"/>${listed}</item>`.repeat(200);
+    const feed = `<rss><channel>${episodes}</channel></rss>`;
+    const list = await open().read({ kind: "feed", url, start: 0 }, [Buffer.from(feed)], context);
+    expect(list?.slice).toMatchObject({ hasMore: true, count: 200 });
+    expect(JSON.stringify(list).length).toBeLessThan(200_000);
+  });
+
   it("reads pages, manifests and oEmbed responses as in this process", async () => {
     const url = new URL("https://cdn.example.com/a");
     const bodies: [ReadJob, string][] = [

@@ -2,9 +2,11 @@ import { openMpd } from "../../../manifests/dash/dash.ts";
 import { readHls } from "../../../manifests/hls/hls.ts";
 import type { Manifest } from "../../../manifests/manifest.ts";
 import { decodeManifest } from "../../../manifests/text.ts";
+import type { StatedChapter } from "../../../model/entry.ts";
 import { bestFormats } from "../../../model/format-ranking.ts";
 import { readChapters } from "../../../subtitles/read.ts";
 import { tryParseUrl } from "../../../parsers/url.ts";
+import { listChapters } from "../../chapters.ts";
 import { isOfTrailer } from "../choice/similarity.ts";
 import { createDraft } from "../draft.ts";
 import { findPlayerFrames } from "../frames.ts";
@@ -32,11 +34,17 @@ const readers: { [K in ReadKind]: (job: ReadJobs[K], body: Uint8Array) => ReadRe
   oembed: ({ url, contentType }, body) => extractOembed(decodeManifest(body), contentType, url),
   m3u8: ({ url }, body) => withBestFormats(readHls(decodeManifest(body), url)),
   dash: ({ url }, body) => withBestFormats(openMpd(new TextDecoder().decode(body), url).listing),
-  chapters: (_, body) => readChapters(body),
+  chapters: (_, body) => readListedChapters(body),
   feed: ({ url, start }, body) => readFeed(decodeManifest(body), url, start),
   m3u: ({ url, start }, body) => readM3u(decodeList(body), url, start),
   pls: ({ url, start }, body) => readPls(decodeList(body), url, start),
 };
+
+/** Leaves out the chapters that no record would have, whatever the video's duration is. */
+function readListedChapters(body: Uint8Array): StatedChapter[] {
+  const chapters = listChapters(readChapters(body), null);
+  return chapters.map(({ start_time: start, end_time: end, title }) => ({ start, end, title }));
+}
 
 /** Leaves out the formats that no record would have: each may repeat a long URL. */
 function withBestFormats(manifest: Manifest): Manifest {
