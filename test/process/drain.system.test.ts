@@ -1,10 +1,10 @@
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { readMedium } from "../media/rendition.ts";
 import { resource } from "../media/resources.ts";
-import { startSite } from "../media/site.ts";
+import { startTestSite } from "../media/test-site.ts";
 import { openDatabase } from "../postgres/database.ts";
 import { openCluster } from "./cluster.ts";
-import { openTaskClient } from "./download-client.ts";
+import { clientOf } from "./test-cluster.ts";
 import type { ServiceProcess } from "./service.ts";
 import { startTestService } from "./test-service.ts";
 import { watchVisits } from "./visits.ts";
@@ -68,21 +68,18 @@ it("fails no request of clients that stop when it is not ready, and loses none o
   expect(await ended).toEqual({ code: 0, signal: null });
   expect(performance.now() - startMs).toBeGreaterThanOrEqual(drainMs);
   await expect(post(service)).rejects.toThrow("fetch failed");
-  const client = await openTaskClient((await start(dataDir, "0")).url);
-  onTestFinished(() => client.close());
+  const client = await clientOf(await start(dataDir, "0"));
   expect((await client.list()).map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
 });
 
 it("hands its tasks to another process at once, while it still responds", async () => {
   const film = readMedium("index-first.mp4");
-  const site = await startSite(new Map([["film.mp4", resource("video/mp4", film)]]));
-  onTestFinished(() => site.close());
+  const site = await startTestSite(new Map([["film.mp4", resource("video/mp4", film)]]));
   const held = Promise.withResolvers<void>();
   const visits = watchVisits(site, "film.mp4", () => held.promise);
   await using cluster = openCluster(await openDatabase(), { DRAIN_MS: longMs });
   const first = await cluster.start("all");
-  const client = await openTaskClient(first.url);
-  onTestFinished(() => client.close());
+  const client = await clientOf(first);
   const { id } = await client.post(site.url("film.mp4"));
   await expect.poll(() => visits.firsts.size).toBe(1);
   const second = await cluster.start("all");

@@ -1,40 +1,23 @@
 import { readFileSync } from "node:fs";
 import type { IncomingHttpHeaders } from "node:http";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { makeSharedFolder } from "../folder.ts";
+import { describe, expect, it } from "vitest";
 import { layWebm, mpd } from "../media/dash.ts";
 import { type Resource, resource } from "../media/resources.ts";
-import { type Site, startSite } from "../media/site.ts";
+import type { Site } from "../media/site.ts";
+import { startTestSite } from "../media/test-site.ts";
 import { audioInput, ffmpeg, missing, videoInput } from "../remux/mp4-media.ts";
-import { openTaskClient, type TaskClient } from "./download-client.ts";
 import { startHalvesSite, startHeldSite } from "./held-site.ts";
-import { type ServiceProcess, startService } from "./service.ts";
-import { framesOf, openStreamReader, packetsOf, save, type StreamReader } from "./stream-client.ts";
+import { SharedService } from "./shared-service.ts";
+import { framesOf, packetsOf, save, type StreamReader } from "./stream-client.ts";
 
-const dataDir = makeSharedFolder();
 const front = "-movflags +faststart";
 const fragmented = "-movflags +frag_keyframe+empty_moov+default_base_moof";
 const video = "-c:v libx264 -g 25 -preset ultrafast";
-let service: ServiceProcess;
-let client: TaskClient;
-let site: Site;
-
-beforeAll(async () => {
-  service = await startService({ DATA_DIR: dataDir, ALLOW_NETWORKS: "127.0.0.1/32", RETRY_BACKOFF_MS: "1" });
-  client = await openTaskClient(service.url);
-});
-afterEach(async () => {
-  await client.deleteAll();
-  await site.close();
-});
-afterAll(async () => {
-  client.close();
-  await service.end("SIGKILL");
-});
+const shared = new SharedService({ RETRY_BACKOFF_MS: "1" });
 
 function makeFile(name: string, options: string, type = "video/mp4"): Resource {
-  const path = join(dataDir, name);
+  const path = join(shared.dataDir, name);
   ffmpeg(`${options.trim()} ${path}`);
   return resource(type, readFileSync(path));
 }
@@ -79,30 +62,29 @@ const halvesOf = (resources: Map<string, Resource>) =>
 
 /** Expects that media of the task come while half of the files is held back, and that all that comes has the samples of the file. */
 async function expectStreamed(resources: Map<string, Resource>, body: object, type: string): Promise<string> {
-  const held = await startHalvesSite(resources, halvesOf(resources));
-  site = held.site;
-  const { id } = await client.post(site.url([...resources.keys()][0]!), body);
-  const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+  const { site, release } = await startHalvesSite(resources, halvesOf(resources));
+  const { id } = await shared.client.post(site.url([...resources.keys()][0]!), body);
+  const reader = await shared.readStream(id);
   expect(reader.response.headers.get("content-type")).toBe(type);
   await reader.untilMedia();
-  expect(await client.get(id)).toMatchObject({ state: "running" });
-  held.release();
+  expect(await shared.client.get(id)).toMatchObject({ state: "running" });
+  release();
   const file = await expectAll(reader, id, 1);
-  expect(await client.get(id)).not.toHaveProperty("warnings");
+  expect(await shared.client.get(id)).not.toHaveProperty("warnings");
   return file;
 }
 
 /** Expects that the task succeeds, and that all that comes has the samples of its file, whose path it returns. */
 async function expectAll(reader: StreamReader, id: string, attempts: number): Promise<string> {
-  const streamed = save(join(dataDir, "streamed"), await reader.all());
-  expect(await client.ended(id)).toMatchObject({ state: "succeeded", attempts });
-  const file = save(join(dataDir, "file"), await (await client.file(id)).bytes());
+  const streamed = save(join(shared.dataDir, "streamed"), await reader.all());
+  expect(await shared.client.ended(id)).toMatchObject({ state: "succeeded", attempts });
+  const file = await shared.saveFile(id);
   expect(presented(streamed)).toEqual(presented(file));
   return file;
 }
 
 /** Makes the site cut the first response with each file after half of it, once that is called, and refuse the rest three times: a run gives up at the fourth failure in a row. */
-function cutHalves(resources: Map<string, Resource>): () => void {
+function cutHalves(site: Site, resources: Map<string, Resource>): () => void {
   const { promise: isCut, resolve: cut } = Promise.withResolvers<void>();
   for (const [path, half] of halvesOf(resources)) {
     const { type, body } = resources.get(path)!;
@@ -122,7 +104,7 @@ function cutHalves(resources: Map<string, Resource>): () => void {
 
 /** Expects the same audio of a medium whose length is stated as of one whose is not, which is read once it is complete. */
 async function expectSame(path: string, { type, body }: Resource): Promise<void> {
-  site = await startSite(new Map([[path, resource(type, body)]]));
+  const site = await startTestSite(new Map([[path, resource(type, body)]]));
   const made = [];
   for (const isStated of [true, false]) {
     site.answer(path, (response, serve, { headers }): unknown => {
@@ -130,10 +112,10 @@ async function expectSame(path: string, { type, body }: Resource): Promise<void>
       const length = isStated ? { "content-length": body.length } : {};
       return response.writeHead(200, { "content-type": type, ...length }).end(body);
     });
-    const { id } = await client.post(site.url(path), { audio_only: true, if_exists: "new" });
-    const { state, error, file } = await client.ended(id);
-    const bytes = state === "succeeded" ? await (await client.file(id)).bytes() : undefined;
-    const frames = bytes && framesOf(save(join(dataDir, "made"), bytes));
+    const { id } = await shared.client.post(site.url(path), { audio_only: true, if_exists: "new" });
+    const { state, error, file } = await shared.client.ended(id);
+    const bytes = state === "succeeded" ? await (await shared.client.file(id)).bytes() : undefined;
+    const frames = bytes && framesOf(save(join(shared.dataDir, "made"), bytes));
     made.push({ state, code: error?.code, frames, warnings: file?.warnings });
   }
   expect(made[0]).toEqual(made[1]);
@@ -156,34 +138,34 @@ describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of MP4 files that be
     const medium = film("film.mp4", flags);
     const file = await expectStreamed(new Map([["film.mp4", medium]]), { audio_only: true }, "audio/mp4");
     expect(presented(file)["audioSamples"]).toEqual(
-      presented(save(join(dataDir, "source"), medium.body))["audioSamples"],
+      presented(save(join(shared.dataDir, "source"), medium.body))["audioSamples"],
     );
   });
 
   it("sends video and audio of two files while the rest of both is held back", async () => {
     const resources = presentation();
     const file = await expectStreamed(resources, {}, "video/mp4");
-    const source = (name: string) => presented(save(join(dataDir, "source"), resources.get(name)!.body));
+    const source = (name: string) => presented(save(join(shared.dataDir, "source"), resources.get(name)!.body));
     expect(presented(file)["videoSamples"]).toEqual(source("video.mp4")["videoSamples"]);
     expect(presented(file)["audioSamples"]).toEqual(source("audio.mp4")["audioSamples"]);
   });
 
   it("waits for the end of an MP4 whose index is there, and then sends its audio", async () => {
     const medium = film("film.mp4", "");
-    site = await startSite(new Map([["film.mp4", medium]]));
-    const { id } = await client.post(site.url("film.mp4"), { audio_only: true });
-    const sent = await (await fetch(`${service.url}/tasks/${id}/stream`)).bytes();
-    expect(await client.ended(id)).toMatchObject({ state: "succeeded", file: { mime_type: "audio/mp4" } });
-    const samplesOf = (bytes: Uint8Array) => presented(save(join(dataDir, "read"), bytes))["audioSamples"];
+    const site = await startTestSite(new Map([["film.mp4", medium]]));
+    const { id } = await shared.client.post(site.url("film.mp4"), { audio_only: true });
+    const sent = await (await fetch(`${shared.service.url}/tasks/${id}/stream`)).bytes();
+    expect(await shared.client.ended(id)).toMatchObject({ state: "succeeded", file: { mime_type: "audio/mp4" } });
+    const samplesOf = (bytes: Uint8Array) => presented(save(join(shared.dataDir, "read"), bytes))["audioSamples"];
     expect(samplesOf(sent)).toEqual(samplesOf(medium.body));
   });
 
   it("holds the connection of a reader over a retry, and goes on at the same sample", async () => {
     const resources = new Map([["film.mp4", film("film.mp4", front)]]);
-    site = await startSite(resources);
-    const cut = cutHalves(resources);
-    const { id } = await client.post(site.url("film.mp4"), { audio_only: true });
-    const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+    const site = await startTestSite(resources);
+    const cut = cutHalves(site, resources);
+    const { id } = await shared.client.post(site.url("film.mp4"), { audio_only: true });
+    const reader = await shared.readStream(id);
     await reader.untilMedia();
     cut();
     await expectAll(reader, id, 2);
@@ -191,7 +173,7 @@ describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of MP4 files that be
 
   it("holds the connection of a reader over a retry because of segments, which go with the file", async () => {
     const resources = inSegments();
-    site = await startSite(resources);
+    const site = await startTestSite(resources);
     const { promise: hasMedia, resolve: refuse } = Promise.withResolvers<void>();
     let asked = 0;
     site.answer("4.m4s", async (response, serve): Promise<unknown> => {
@@ -199,8 +181,8 @@ describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of MP4 files that be
       asked += 1;
       return asked > 4 ? serve() : response.writeHead(503).end();
     });
-    const { id } = await client.post(site.url("film.mpd"));
-    const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+    const { id } = await shared.client.post(site.url("film.mpd"));
+    const reader = await shared.readStream(id);
     await reader.untilMedia();
     refuse();
     await expectAll(reader, id, 2);
@@ -208,7 +190,7 @@ describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of MP4 files that be
 
   it("fails once one of two files cannot be fetched, while the rest of the other one is held back", async () => {
     const resources = presentation();
-    site = await startSite(resources);
+    const site = await startTestSite(resources);
     const { promise: hasMedia, resolve: cut } = Promise.withResolvers<void>();
     for (const [path, part] of [
       ["video.mp4", 0.3],
@@ -225,12 +207,12 @@ describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of MP4 files that be
         return path === "audio.mp4" && response.destroy();
       });
     }
-    const { id } = await client.post(site.url("film.mpd"));
-    const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+    const { id } = await shared.client.post(site.url("film.mpd"));
+    const reader = await shared.readStream(id);
     await reader.untilMedia();
     cut();
     await expect(reader.all()).rejects.toThrow("terminated");
-    const { state, error } = await client.ended(id);
+    const { state, error } = await shared.client.ended(id);
     expect(state).toBe("failed");
     expect(error).toMatchObject({ code: "upstream_status", message: expect.stringContaining("audio.mp4") });
   });
@@ -238,7 +220,7 @@ describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of MP4 files that be
   it("breaks off if the file is fetched again from its start, and makes the file of what came then", async () => {
     const first = film("film.mp4", front);
     const later = makeFile("later.mp4", `${videoInput(5)} ${audioInput(5)} ${video} -c:a aac -b:a 96k ${front}`);
-    site = await startSite(new Map([["film.mp4", later]]));
+    const site = await startTestSite(new Map([["film.mp4", later]]));
     const { promise: hasMedia, resolve: cut } = Promise.withResolvers<void>();
     let asked = 0;
     site.answer("film.mp4", (response, serve, { headers }): unknown => {
@@ -248,14 +230,14 @@ describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of MP4 files that be
       response.write(first.body.subarray(0, first.body.length >> 1));
       return hasMedia.then(() => response.destroy());
     });
-    const { id } = await client.post(site.url("film.mp4"), { audio_only: true });
-    const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+    const { id } = await shared.client.post(site.url("film.mp4"), { audio_only: true });
+    const reader = await shared.readStream(id);
     await reader.untilMedia();
     cut();
     await expect(reader.all()).rejects.toThrow("terminated");
-    expect(await client.ended(id)).toMatchObject({ state: "succeeded", attempts: 1 });
-    const file = save(join(dataDir, "file"), await (await client.file(id)).bytes());
-    const source = save(join(dataDir, "source"), later.body);
+    expect(await shared.client.ended(id)).toMatchObject({ state: "succeeded", attempts: 1 });
+    const file = await shared.saveFile(id);
+    const source = save(join(shared.dataDir, "source"), later.body);
     expect(presented(file)["audioSamples"]).toEqual(presented(source)["audioSamples"]);
   });
 
@@ -308,7 +290,7 @@ const webmFilm = (flags = ""): Resource =>
   makeFile("film.webm", `${videoInput(8)} ${audioInput(8)} ${webmVideo} ${webmAudio} ${flags}`, "video/webm");
 
 function webmWithText(): Resource {
-  const path = save(join(dataDir, "own.vtt"), Buffer.from("WEBVTT\n\n00:01.000 --> 00:02.000\nHello\n"));
+  const path = save(join(shared.dataDir, "own.vtt"), Buffer.from("WEBVTT\n\n00:01.000 --> 00:02.000\nHello\n"));
   const inputs = `${videoInput(8)} ${audioInput(8)} -i ${path} -map 0 -map 1 -map 2`;
   return makeFile("text.webm", `${inputs} ${webmVideo} ${webmAudio} -c:s webvtt`, "video/webm");
 }
@@ -322,29 +304,28 @@ describe.skipIf(missing("libvpx-vp9", "libopus"))(
     it("sends video and audio of two files while the rest of both is held back", async () => {
       const resources = webmFiles();
       const file = await expectStreamed(resources, {}, "video/webm");
-      const source = (name: string) => presented(save(join(dataDir, "source"), resources.get(name)!.body));
+      const source = (name: string) => presented(save(join(shared.dataDir, "source"), resources.get(name)!.body));
       expect(presented(file)["videoSamples"]).toEqual(source("video.webm")["videoSamples"]);
       expect(presented(file)["audioSamples"]).toEqual(source("audio.webm")["audioSamples"]);
     });
 
     it("sends video and audio in segments while all but the first of each are held back", async () => {
-      const held = await startHeldSite({ resources: webmSegments() });
-      site = held.site;
-      const { id } = await client.post(site.url("film.mpd"));
-      const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+      const { site, release } = await startHeldSite({ resources: webmSegments() });
+      const { id } = await shared.client.post(site.url("film.mpd"));
+      const reader = await shared.readStream(id);
       expect(reader.response.headers.get("content-type")).toBe("video/webm");
       await reader.untilMedia();
-      expect(await client.get(id)).toMatchObject({ state: "running" });
-      held.release();
+      expect(await shared.client.get(id)).toMatchObject({ state: "running" });
+      release();
       await expectAll(reader, id, 1);
     });
 
     it("comes to the end of segments after that of the Segment that their init section states", async () => {
       const resources = webmSegments();
       const { type, body } = resources.get("audio/init.webm")!;
-      site = await startSite(resources.set("audio/init.webm", { type, body: withEnd(body) }));
-      const { id } = await client.post(site.url("film.mpd"));
-      const { state, file } = await client.ended(id);
+      const site = await startTestSite(resources.set("audio/init.webm", { type, body: withEnd(body) }));
+      const { id } = await shared.client.post(site.url("film.mpd"));
+      const { state, file } = await shared.client.ended(id);
       expect(state).toBe("succeeded");
       expect(file?.warnings?.map(({ code }) => code)).toEqual(["duration_differs"]);
     });
@@ -354,25 +335,24 @@ describe.skipIf(missing("libvpx-vp9", "libopus"))(
       ["states no sizes", withoutSizes],
     ])("sends the audio of a WebM that %s while the rest of it is held back", async (_name, flags) => {
       const resources = new Map([["film.webm", webmFilm(flags)]]);
-      const held = await startHalvesSite(resources, halvesOf(resources));
-      site = held.site;
-      const { id } = await client.post(site.url("film.webm"), { audio_only: true });
-      const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+      const { site, release } = await startHalvesSite(resources, halvesOf(resources));
+      const { id } = await shared.client.post(site.url("film.webm"), { audio_only: true });
+      const reader = await shared.readStream(id);
       expect(reader.response.headers.get("content-type")).toBe("audio/webm");
       await reader.untilMedia();
-      expect(await client.get(id)).toMatchObject({ state: "running" });
-      held.release();
-      const streamed = save(join(dataDir, "streamed"), await reader.all());
-      expect(await client.ended(id)).toMatchObject({ state: "succeeded", file: { mime_type: "audio/ogg" } });
-      const file = save(join(dataDir, "file"), await (await client.file(id)).bytes());
-      const source = save(join(dataDir, "source"), resources.get("film.webm")!.body);
+      expect(await shared.client.get(id)).toMatchObject({ state: "running" });
+      release();
+      const streamed = save(join(shared.dataDir, "streamed"), await reader.all());
+      expect(await shared.client.ended(id)).toMatchObject({ state: "succeeded", file: { mime_type: "audio/ogg" } });
+      const file = await shared.saveFile(id);
+      const source = save(join(shared.dataDir, "source"), resources.get("film.webm")!.body);
       expect(packetsOf(streamed)).toEqual(packetsOf(source));
       expect(packetsOf(file)).toEqual(packetsOf(source));
     });
 
     it("sends the audio of a WebM whose first bytes do not have its tracks", async () => {
       const { type, body } = webmFilm();
-      site = await startSite(new Map([["film.webm", { type, body }]]));
+      const site = await startTestSite(new Map([["film.webm", { type, body }]]));
       const [begun, sent] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
       const parts = [body.subarray(0, 20), body.subarray(20, body.length >> 1), body.subarray(body.length >> 1)];
       site.answer("film.webm", async (response, serve, { headers }): Promise<unknown> => {
@@ -384,22 +364,22 @@ describe.skipIf(missing("libvpx-vp9", "libopus"))(
         await sent.promise;
         return response.end(parts[2]);
       });
-      const { id } = await client.post(site.url("film.webm"), { audio_only: true });
-      await client.until(id, ({ progress }) => (progress?.downloaded_bytes ?? 0) > 0);
+      const { id } = await shared.client.post(site.url("film.webm"), { audio_only: true });
+      await shared.client.until(id, ({ progress }) => (progress?.downloaded_bytes ?? 0) > 0);
       begun.resolve();
-      const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+      const reader = await shared.readStream(id);
       await reader.untilMedia();
-      expect(await client.get(id)).toMatchObject({ state: "running" });
+      expect(await shared.client.get(id)).toMatchObject({ state: "running" });
       sent.resolve();
-      expect(await client.ended(id)).toMatchObject({ state: "succeeded" });
+      expect(await shared.client.ended(id)).toMatchObject({ state: "succeeded" });
     });
 
     it("holds the connection of a reader over a retry, and goes on at the same sample", async () => {
       const resources = webmFiles();
-      site = await startSite(resources);
-      const cut = cutHalves(resources);
-      const { id } = await client.post(site.url("film.mpd"));
-      const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+      const site = await startTestSite(resources);
+      const cut = cutHalves(site, resources);
+      const { id } = await shared.client.post(site.url("film.mpd"));
+      const reader = await shared.readStream(id);
       await reader.untilMedia();
       cut();
       await expectAll(reader, id, 2);
@@ -409,7 +389,7 @@ describe.skipIf(missing("libvpx-vp9", "libopus"))(
       const resources = webmFiles();
       const { type, body } = webmFile("audio");
       const later = makeFile("later.webm", `${audioInput(5)} ${webmAudio}`, "audio/webm");
-      site = await startSite(resources.set("audio.webm", later));
+      const site = await startTestSite(resources.set("audio.webm", later));
       const { promise: hasMedia, resolve: cut } = Promise.withResolvers<void>();
       let asked = 0;
       site.answer("audio.webm", (response, serve): unknown => {
@@ -419,14 +399,14 @@ describe.skipIf(missing("libvpx-vp9", "libopus"))(
         response.write(body.subarray(0, body.length >> 1));
         return hasMedia.then(() => response.destroy());
       });
-      const { id } = await client.post(site.url("film.mpd"));
-      const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+      const { id } = await shared.client.post(site.url("film.mpd"));
+      const reader = await shared.readStream(id);
       await reader.untilMedia();
       cut();
       await expect(reader.all()).rejects.toThrow("terminated");
-      expect(await client.ended(id)).toMatchObject({ state: "succeeded", attempts: 1 });
-      const file = save(join(dataDir, "file"), await (await client.file(id)).bytes());
-      const source = save(join(dataDir, "source"), later.body);
+      expect(await shared.client.ended(id)).toMatchObject({ state: "succeeded", attempts: 1 });
+      const file = await shared.saveFile(id);
+      const source = save(join(shared.dataDir, "source"), later.body);
       expect(presented(file)["audioSamples"]).toEqual(presented(source)["audioSamples"]);
     });
 

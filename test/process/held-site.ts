@@ -1,17 +1,19 @@
 import type { MediaFixture } from "../media/media-fixtures.ts";
-import { type Site, startSite } from "../media/site.ts";
+import type { Site } from "../media/site.ts";
+import { startTestSite, type WhenOver } from "../media/test-site.ts";
 
-/** A site that holds back the most of what it has until `release` is called. */
+/** A site that holds back the most of what it has until `release` is called; closed after the test. */
 export interface HeldSite {
   site: Site;
   release: () => void;
 }
 
 /** Holds back all segments but the first of each track. */
-export async function startHeldSite({
-  resources,
-}: Pick<MediaFixture, "resources"> & Partial<MediaFixture>): Promise<HeldSite> {
-  const site = await startSite(new Map(resources));
+export async function startHeldSite(
+  { resources }: Pick<MediaFixture, "resources">,
+  whenOver?: WhenOver,
+): Promise<HeldSite> {
+  const site = await startTestSite(new Map(resources), {}, whenOver);
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   const firsts = new Set<string>();
   const later = [...resources.keys()].filter((path) => {
@@ -36,7 +38,7 @@ export async function startHalvesSite(
   resources: MediaFixture["resources"],
   halves: ReadonlyMap<string, number>,
 ): Promise<HeldSite> {
-  const site = await startSite(new Map(resources));
+  const site = await startTestSite(new Map(resources));
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   for (const [path, half] of halves) {
     const { type, body } = resources.get(path)!;

@@ -4,7 +4,7 @@ import { connect, type Socket } from "node:net";
 import { platform } from "node:process";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { resource } from "../media/resources.ts";
-import { startSite } from "../media/site.ts";
+import { startTestSite } from "../media/test-site.ts";
 import { openTaskClient } from "./download-client.ts";
 import { paddedFilm } from "./padded-film.ts";
 import { type ServiceProcess, startCommand } from "./service.ts";
@@ -39,8 +39,7 @@ async function askHealth({ url }: ServiceProcess): Promise<number | undefined> {
 /** Starts a service with a file of 16 MiB; resolves with the file's path as well. */
 async function startWithFile(env: Record<string, string>) {
   const dataDir = makeFolder();
-  const site = await startSite(new Map([["film.mp4", resource("video/mp4", paddedFilm(16 * MiB))]]));
-  onTestFinished(() => site.close());
+  const site = await startTestSite(new Map([["film.mp4", resource("video/mp4", paddedFilm(16 * MiB))]]));
   const service = await start({
     DATA_DIR: dataDir,
     ALLOW_NETWORKS: "127.0.0.1/32",

@@ -2,24 +2,18 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { makeSharedFolder } from "../folder.ts";
+import { beforeAll, describe, expect, it } from "vitest";
 import { type Resource, resource } from "../media/resources.ts";
-import { type Answer, type Site, startSite } from "../media/site.ts";
+import type { Answer, Site } from "../media/site.ts";
+import { startTestSite } from "../media/test-site.ts";
 import { audioInput, ffmpeg, missing, videoInput } from "../remux/mp4-media.ts";
-import { openTaskClient, type TaskClient } from "./download-client.ts";
-import { type ServiceProcess, startService } from "./service.ts";
-import { framesOf, openStreamReader, save, type StreamReader } from "./stream-client.ts";
+import { SharedService } from "./shared-service.ts";
+import { framesOf, save, type StreamReader } from "./stream-client.ts";
 
-const dataDir = makeSharedFolder();
 const films = new Map<string, Resource>();
-let service: ServiceProcess;
-let client: TaskClient;
-let site: Site;
+const shared = new SharedService({ RETRY_BACKOFF_MS: "1" });
 
 beforeAll(async () => {
-  service = await startService({ DATA_DIR: dataDir, ALLOW_NETWORKS: "127.0.0.1/32", RETRY_BACKOFF_MS: "1" });
-  client = await openTaskClient(service.url);
   const video = `${videoInput(8)} -vf noise=alls=20:allf=t -c:v libx264 -g 25 -preset ultrafast`;
   const noise = "-f lavfi -i anoisesrc=d=30:seed=1 -c:a aac -b:a 256k";
   for (const [name, type, options] of [
@@ -27,19 +21,11 @@ beforeAll(async () => {
     ["film.mov", "video/quicktime", `${audioInput(8)} ${video} -c:a pcm_s16le`],
     ["tone.m4a", "audio/mp4", noise],
   ] as const) {
-    const path = join(dataDir, name);
+    const path = join(shared.dataDir, name);
     ffmpeg(`${options} ${path}`);
     films.set(name, resource(type, readFileSync(path)));
   }
   films.set("long.mp4", resource("video/mp4", withLongIndex(films.get("film.mp4")!.body)));
-});
-afterEach(async () => {
-  await client.deleteAll();
-  await site.close();
-});
-afterAll(async () => {
-  client.close();
-  await service.end("SIGKILL");
 });
 
 const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
@@ -55,49 +41,57 @@ function withLongIndex(film: Buffer): Buffer {
   return Buffer.concat([media, header, film.subarray(at + 8)]);
 }
 
+interface Download {
+  site: Site;
+  id: string;
+  reader: StreamReader;
+  /** The film. */
+  body: Buffer;
+}
+
 /** Opens the stream of a film that comes slowly; `answer` answers requests for a part of it. */
-async function openSlowly(
-  name: string,
-  answer?: Answer,
-  options = {},
-): Promise<{ id: string; reader: StreamReader; body: Buffer }> {
+async function openSlowly(name: string, answer?: Answer, options = {}): Promise<Download> {
   const { type, body } = films.get(name)!;
-  site = await startSite(new Map([[name, { type, body, etag: '"film"' }]]), { bytesPerSecond: 100_000 });
+  const site = await startTestSite(new Map([[name, { type, body, etag: '"film"' }]]), { bytesPerSecond: 100_000 });
   site.answer(name, (response, serve, request) => {
     const isPart = /^bytes=[1-9]/.test(request.headers.range ?? "") && request.headers["if-range"] === undefined;
     return isPart && answer ? answer(response, serve, request) : serve();
   });
-  const { id } = await client.post(site.url(name), options);
-  return { id, reader: await openStreamReader(`${service.url}/tasks/${id}/stream`), body };
+  const { id } = await shared.client.post(site.url(name), options);
+  return { site, id, reader: await shared.readStream(id), body };
 }
 
+/** Sends a body from the byte on that is asked for; the site does not count it as sent. */
+const sendRestOf =
+  (body: Buffer): Answer =>
+  (response, _serve, { headers }) => {
+    const start = Number(/\d+/.exec(headers.range!));
+    const range = `bytes ${start}-${body.length - 1}/${body.length}`;
+    response.writeHead(206, { etag: '"film"', "content-range": range }).end(body.subarray(start));
+  };
+
 /** Expects that the task succeeds with the file as published, and that what came has its frames. */
-async function expectAll(
-  reader: StreamReader,
-  id: string,
-  { body, attempts = 1 }: { body: Buffer; attempts?: number },
-) {
+async function expectAll({ site, id, reader, body }: Download, attempts = 1): Promise<void> {
   site.bytesPerSecond = Infinity;
   const all = await reader.all();
   expect(all.length).toBe(Number(reader.response.headers.get("content-length")));
-  expect(await client.ended(id)).toMatchObject({ state: "succeeded", attempts, file: { sha256: sha256(body) } });
-  const [streamed, published] = [save(join(dataDir, "streamed"), all), save(join(dataDir, "source"), body)];
+  expect(await shared.client.ended(id)).toMatchObject({ state: "succeeded", attempts, file: { sha256: sha256(body) } });
+  const [streamed, published] = [
+    save(join(shared.dataDir, "streamed"), all),
+    save(join(shared.dataDir, "source"), body),
+  ];
   expect(framesOf(streamed)).toEqual(framesOf(published));
 }
 
-const serveOtherEnd: Answer = (_response, serve) => {
-  const film = site.resources.get("film.mp4")!;
-  const other = Buffer.from(film.body);
+function sendOtherEnd(): Answer {
+  const other = Buffer.from(films.get("film.mp4")!.body);
   other.write("x", other.length - 2);
-  site.resources.set("film.mp4", { ...film, body: other });
-  const served = serve();
-  site.resources.set("film.mp4", film);
-  return served;
-};
+  return sendRestOf(other);
+}
 
 /** Returns the samples of audio, and when they are presented, but for the priming, which an edit list hides. */
 function audioOf(name: string, bytes: Uint8Array): string[] {
-  const { audioSamples } = framesOf(save(join(dataDir, name), bytes));
+  const { audioSamples } = framesOf(save(join(shared.dataDir, name), bytes));
   return audioSamples!.filter((line) => !line.startsWith("-"));
 }
 
@@ -105,22 +99,26 @@ describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of the audio of an M
   const audioOnly = { audio_only: true };
 
   it.each(["film.mp4", "long.mp4"])("sends that of %s before the rest has come", async (name) => {
-    const { id, reader, body } = await openSlowly(name, undefined, audioOnly);
+    const { site, id, reader, body } = await openSlowly(name, undefined, audioOnly);
     expect(reader.response.headers.get("content-type")).toBe("audio/mp4");
     await reader.untilMedia();
-    expect(await client.get(id)).toMatchObject({ state: "running" });
+    expect(await shared.client.get(id)).toMatchObject({ state: "running" });
     expect(site.sent).toBeLessThan(body.length);
     site.bytesPerSecond = Infinity;
     const sent = audioOf("streamed", await reader.all());
-    expect(await client.ended(id)).toMatchObject({ state: "succeeded", attempts: 1, file: { mime_type: "audio/mp4" } });
-    expect(await client.get(id)).not.toHaveProperty("warnings");
-    expect(sent).toEqual(audioOf("file", await (await client.file(id)).bytes()));
+    expect(await shared.client.ended(id)).toMatchObject({
+      state: "succeeded",
+      attempts: 1,
+      file: { mime_type: "audio/mp4" },
+    });
+    expect(await shared.client.get(id)).not.toHaveProperty("warnings");
+    expect(sent).toEqual(audioOf("file", await (await shared.client.file(id)).bytes()));
     expect(sent).toEqual(audioOf("source", body));
   });
 
   it("goes on at the same sample after a retry", async () => {
     const { body, type } = films.get("film.mp4")!;
-    site = await startSite(new Map([["film.mp4", resource(type, body)]]), { bytesPerSecond: 100_000 });
+    const site = await startTestSite(new Map([["film.mp4", resource(type, body)]]), { bytesPerSecond: 100_000 });
     const { promise: isCut, resolve: cut } = Promise.withResolvers<void>();
     let refused = 0;
     site.answer("film.mp4", async (response, serve, { headers }): Promise<unknown> => {
@@ -129,39 +127,39 @@ describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of the audio of an M
       void isCut.then(() => response.destroy());
       return serve();
     });
-    const { id } = await client.post(site.url("film.mp4"), audioOnly);
-    const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+    const { id } = await shared.client.post(site.url("film.mp4"), audioOnly);
+    const reader = await shared.readStream(id);
     await reader.untilMedia();
     cut();
     site.bytesPerSecond = Infinity;
     expect(audioOf("streamed", await reader.all())).toEqual(audioOf("source", body));
-    expect(await client.ended(id)).toMatchObject({ state: "succeeded", attempts: 2 });
+    expect(await shared.client.ended(id)).toMatchObject({ state: "succeeded", attempts: 2 });
   });
 
   it("breaks off if the file has another end than the one that was fetched first, and makes the file of what it has", async () => {
-    const { id, reader, body } = await openSlowly("film.mp4", serveOtherEnd, audioOnly);
+    const { site, id, reader, body } = await openSlowly("film.mp4", sendOtherEnd(), audioOnly);
     await reader.untilMedia();
     site.bytesPerSecond = Infinity;
     await expect(reader.all()).rejects.toThrow("terminated");
-    expect(await client.ended(id)).toMatchObject({ state: "succeeded", attempts: 1 });
-    expect(audioOf("file", await (await client.file(id)).bytes())).toEqual(audioOf("source", body));
+    expect(await shared.client.ended(id)).toMatchObject({ state: "succeeded", attempts: 1 });
+    expect(audioOf("file", await (await shared.client.file(id)).bytes())).toEqual(audioOf("source", body));
   });
 
   it("breaks off if the source fails for good", async () => {
     const { promise: isCut, resolve: cut } = Promise.withResolvers<void>();
     const { type, body } = films.get("film.mp4")!;
-    site = await startSite(new Map([["film.mp4", resource(type, body)]]), { bytesPerSecond: 100_000 });
+    const site = await startTestSite(new Map([["film.mp4", resource(type, body)]]), { bytesPerSecond: 100_000 });
     site.answer("film.mp4", (response, serve, { headers }): unknown => {
       if (headers["if-range"] !== undefined) return response.writeHead(404).end();
       void isCut.then(() => response.destroy());
       return serve();
     });
-    const { id } = await client.post(site.url("film.mp4"), audioOnly);
-    const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+    const { id } = await shared.client.post(site.url("film.mp4"), audioOnly);
+    const reader = await shared.readStream(id);
     await reader.untilMedia();
     cut();
     await expect(reader.all()).rejects.toThrow("terminated");
-    expect(await client.ended(id)).toMatchObject({ state: "failed" });
+    expect(await shared.client.ended(id)).toMatchObject({ state: "failed" });
   });
 });
 
@@ -169,12 +167,12 @@ describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of an MP4 whose inde
   it.each(["film.mp4", "film.mov", "tone.m4a", "long.mp4"])(
     "sends the media of %s before the rest has come",
     async (name) => {
-      const { id, reader, body } = await openSlowly(name);
+      const { site, id, reader, body } = await openSlowly(name);
       expect(reader.response.headers.get("content-type")).toBe(films.get(name)!.type);
       await reader.until(64 << 10);
-      expect(await client.get(id)).toMatchObject({ state: "running" });
+      expect(await shared.client.get(id)).toMatchObject({ state: "running" });
       expect(site.sent).toBeLessThan(body.length);
-      await expectAll(reader, id, { body });
+      await expectAll({ site, id, reader, body });
     },
   );
 
@@ -184,32 +182,27 @@ describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of an MP4 whose inde
     tail.writeUInt32BE(tail.length);
     const body = Buffer.concat([film, tail]);
     films.set("tail.mp4", resource(type, body));
-    // The site does not count what it sends here.
-    const { id, reader } = await openSlowly("tail.mp4", (response, _serve, { headers }) => {
-      const start = Number(/\d+/.exec(headers.range!));
-      const range = `bytes ${start}-${body.length - 1}/${body.length}`;
-      response.writeHead(206, { etag: '"film"', "content-range": range }).end(body.subarray(start));
-    });
+    const { site, id, reader } = await openSlowly("tail.mp4", sendRestOf(body));
     await reader.until(300_000);
-    const { progress } = await client.get(id);
+    const { progress } = await shared.client.get(id);
     expect(progress!.downloaded_bytes).toBeGreaterThan(0);
     expect(progress!.downloaded_bytes).toBeLessThanOrEqual(site.sent);
-    await expectAll(reader, id, { body });
+    await expectAll({ site, id, reader, body });
   });
 
   it("needs no validator of the server", async () => {
     const { body, type } = films.get("tone.m4a")!;
-    site = await startSite(new Map([["tone.m4a", { type, body, etag: "" }]]), { bytesPerSecond: 100_000 });
-    const { id } = await client.post(site.url("tone.m4a"));
-    const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+    const site = await startTestSite(new Map([["tone.m4a", { type, body, etag: "" }]]), { bytesPerSecond: 100_000 });
+    const { id } = await shared.client.post(site.url("tone.m4a"));
+    const reader = await shared.readStream(id);
     await reader.until(64 << 10);
     expect(site.sent).toBeLessThan(body.length);
-    await expectAll(reader, id, { body });
+    await expectAll({ site, id, reader, body });
   });
 
   it("holds the connection of a reader over a retry, and goes on at the same byte", async () => {
     const { body, type } = films.get("film.mp4")!;
-    site = await startSite(new Map([["film.mp4", resource(type, body)]]), { bytesPerSecond: 100_000 });
+    const site = await startTestSite(new Map([["film.mp4", resource(type, body)]]), { bytesPerSecond: 100_000 });
     const { promise: isCut, resolve: cut } = Promise.withResolvers<void>();
     let refused = 0;
     site.answer("film.mp4", async (response, serve, { headers }): Promise<unknown> => {
@@ -218,24 +211,24 @@ describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of an MP4 whose inde
       void isCut.then(() => response.destroy());
       return serve();
     });
-    const { id } = await client.post(site.url("film.mp4"));
-    const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+    const { id } = await shared.client.post(site.url("film.mp4"));
+    const reader = await shared.readStream(id);
     await reader.until(64 << 10);
     cut();
-    await expectAll(reader, id, { body, attempts: 2 });
+    await expectAll({ site, id, reader, body }, 2);
   });
 
   it("breaks off if the file has another end than the one that was fetched first", async () => {
-    const { id, reader, body } = await openSlowly("film.mp4", serveOtherEnd);
+    const { site, id, reader, body } = await openSlowly("film.mp4", sendOtherEnd());
     await reader.until(64 << 10);
     site.bytesPerSecond = Infinity;
     await expect(reader.all()).rejects.toThrow("terminated");
-    expect(await client.ended(id)).toMatchObject({ state: "succeeded", file: { sha256: sha256(body) } });
+    expect(await shared.client.ended(id)).toMatchObject({ state: "succeeded", file: { sha256: sha256(body) } });
   });
 
   it("goes on with the file although its server asks for a pause when the end is asked for as well", async () => {
     const { type, body } = films.get("film.mp4")!;
-    site = await startSite(new Map([["film.mp4", resource(type, body)]]), { bytesPerSecond: 100_000 });
+    const site = await startTestSite(new Map([["film.mp4", resource(type, body)]]), { bytesPerSecond: 100_000 });
     const { promise: isAsked, resolve: ask } = Promise.withResolvers<void>();
     site.answer("film.mp4", async (response, serve, { headers }) => {
       if (headers.range === undefined) {
@@ -246,10 +239,10 @@ describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of an MP4 whose inde
       if (headers["if-range"] !== undefined) return serve();
       response.writeHead(429, { "retry-after": "600" }).end(ask);
     });
-    const { id } = await client.post(site.url("film.mp4"));
-    const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+    const { id } = await shared.client.post(site.url("film.mp4"));
+    const reader = await shared.readStream(id);
     expect(body.equals(await reader.all())).toBe(true);
-    expect(await client.get(id)).toMatchObject({ state: "succeeded", attempts: 1 });
+    expect(await shared.client.get(id)).toMatchObject({ state: "succeeded", attempts: 1 });
   });
 
   it.each([
@@ -257,16 +250,16 @@ describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of an MP4 whose inde
     ["has no part of the file now", (response: ServerResponse) => void response.writeHead(404).end()],
   ])("waits for all of the file if its server %s, and then sends it as published", async (_name, answer) => {
     const { type, body } = films.get("film.mp4")!;
-    site = await startSite(new Map([["film.mp4", resource(type, body)]]), { bytesPerSecond: 100_000 });
+    const site = await startTestSite(new Map([["film.mp4", resource(type, body)]]), { bytesPerSecond: 100_000 });
     site.answer("film.mp4", (response, serve, { headers }) => {
       if (!/^bytes=[1-9]/.test(headers.range ?? "")) return serve();
       site.bytesPerSecond = Infinity;
       return answer(response);
     });
-    const { id } = await client.post(site.url("film.mp4"));
-    const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+    const { id } = await shared.client.post(site.url("film.mp4"));
+    const reader = await shared.readStream(id);
     expect(reader.response.headers.get("accept-ranges")).toBe("bytes");
     expect(body.equals(await reader.all())).toBe(true);
-    expect(await client.get(id)).toMatchObject({ state: "succeeded", attempts: 1 });
+    expect(await shared.client.get(id)).toMatchObject({ state: "succeeded", attempts: 1 });
   });
 });

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { liveResources, startLiveDash } from "../media/live-dash.ts";
 import { probe } from "../media/probe.ts";
-import { startSite } from "../media/site.ts";
+import { startTestSite } from "../media/test-site.ts";
 import { openTaskClient } from "./download-client.ts";
 import { startTestService } from "./test-service.ts";
 import { makeFolder } from "../folder.ts";
@@ -11,8 +11,7 @@ import { makeFolder } from "../folder.ts";
 it("a recording of live DASH has each listed frame once although the service is killed", async () => {
   const dataDir = makeFolder();
   const resources = liveResources();
-  const site = await startSite(resources);
-  onTestFinished(() => site.close());
+  const site = await startTestSite(resources);
   const { requested } = startLiveDash(site, { addressing: "$Time$ of a timeline" });
   const open = async () => {
     const service = await startTestService({ DATA_DIR: dataDir, ALLOW_NETWORKS: "127.0.0.1/32" });

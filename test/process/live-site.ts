@@ -1,10 +1,9 @@
 import type { Socket } from "node:net";
-import { onTestFinished } from "vitest";
 import { layFiles, mediaPlaylist } from "../media/hls.ts";
 import { readRendition } from "../media/rendition.ts";
 import { hls, merge } from "../media/resources.ts";
-import { type Site, startSite } from "../media/site.ts";
-import type { WhenOver } from "./test-cluster.ts";
+import type { Site } from "../media/site.ts";
+import { startTestSite, type WhenOver } from "../media/test-site.ts";
 
 /** A site with a live stream that never ends. */
 export interface LiveSite {
@@ -24,11 +23,10 @@ const [maxAtOnce, longestWaitMs] = [3, 8_000];
  * A recording ends itself after ten reads of the playlist without a new segment. So that a busy machine does not reach
  * that, who has read a list some times gets it again only with more in it, or late.
  */
-export async function openLiveSite(whenOver: WhenOver = onTestFinished): Promise<LiveSite> {
+export async function openLiveSite(whenOver?: WhenOver): Promise<LiveSite> {
   const rendition = readRendition("high.m2t");
   const { lines, resources } = layFiles("ts", rendition, "ts");
-  const site = await startSite(resources);
-  whenOver(() => site.close());
+  const site = await startTestSite(resources, {}, whenOver);
   let listed = Promise.withResolvers<void>();
   let reads = new WeakMap<Socket, number>();
   site.answer("index.m3u8", async (_response, serve, { socket }) => {

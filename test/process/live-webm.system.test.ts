@@ -1,14 +1,15 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { makeFolder } from "../folder.ts";
 import { layWebm } from "../media/dash.ts";
 import { mediaPlaylist } from "../media/hls.ts";
 import { readRendition } from "../media/rendition.ts";
 import { hls, resource, type Resources } from "../media/resources.ts";
-import { type Site, startSite } from "../media/site.ts";
+import type { Site } from "../media/site.ts";
+import { startTestSite } from "../media/test-site.ts";
 import { audioInput, ffmpeg, missing, videoInput } from "../remux/mp4-media.ts";
-import { openTaskClient } from "./download-client.ts";
+import { clientOf } from "./test-cluster.ts";
 import { framesOf, openStreamReader, packetsOf, save } from "./stream-client.ts";
 import { startTestService } from "./test-service.ts";
 
@@ -62,16 +63,14 @@ describe.skipIf(missing("libvpx-vp9", "libopus"))("a live stream with audio in W
         all.set(`video/${i + 1}.m4s`, resource("video/mp4", data));
       }
     }
-    const site = await startSite(new Map());
-    onTestFinished(() => site.close());
+    const site = await startTestSite(new Map());
     // So few are fetched ahead that those that nobody reads are gone before the end.
     const service = await startTestService({
       DATA_DIR: folder,
       ALLOW_NETWORKS: "127.0.0.1/32",
       CONCURRENT_FRAGMENTS: "1",
     });
-    const client = await openTaskClient(service.url);
-    onTestFinished(() => client.close());
+    const client = await clientOf(service);
     listFrom(site, all, 0);
     const { id } = await client.post(site.url("main.m3u8"));
     for (const at of [0, 2, 4]) {

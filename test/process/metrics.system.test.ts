@@ -4,7 +4,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { countSeries, parseExposition, valueOf } from "../metrics/exposition.ts";
 import { openDatabase } from "../postgres/database.ts";
 import { downloadsOf } from "./child-processes.ts";
-import { openTaskClient } from "./download-client.ts";
+import { clientOf } from "./test-cluster.ts";
 import { film, openSite } from "./film-site.ts";
 import { findFreePort } from "./free-port.ts";
 import { addKey, bearer } from "./keys.ts";
@@ -28,8 +28,7 @@ async function start(env: Record<string, string> = {}) {
 it("tells of downloads and requests what each part of the service saw", async () => {
   const site = await openSite();
   const { service, log, scrape } = await start({ MAX_ATTEMPTS: "1" });
-  const client = await openTaskClient(service.url);
-  onTestFinished(() => client.close());
+  const client = await clientOf(service);
   const { id } = await client.post(site.url("film.mp4"));
   expect((await client.ended(id)).state).toBe("succeeded");
   await (await client.file(id)).bytes();

@@ -1,8 +1,9 @@
 import { hash } from "node:crypto";
-import { expect, onTestFinished } from "vitest";
+import { expect } from "vitest";
 import { readMedium } from "../media/rendition.ts";
 import { resource } from "../media/resources.ts";
-import { type Site, startSite } from "../media/site.ts";
+import type { Site } from "../media/site.ts";
+import { startTestSite } from "../media/test-site.ts";
 import type { Cluster, Role } from "./cluster.ts";
 import type { TaskClient } from "./download-client.ts";
 import { paddedFilm } from "./padded-film.ts";
@@ -18,8 +19,7 @@ const hashes = [...films.values()].map(({ body }) => hash("sha256", body));
 
 /** Opens a site that sends `long.mp4` in `seconds`, and `short.mp4` at the same speed. */
 export async function openFilmSite(seconds: number): Promise<Site> {
-  const site = await startSite(films, { bytesPerSecond: long.length / seconds });
-  onTestFinished(() => site.close());
+  const site = await startTestSite(films, { bytesPerSecond: long.length / seconds });
   return site;
 }
 

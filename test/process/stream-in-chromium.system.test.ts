@@ -3,10 +3,10 @@ import type { Page } from "playwright-core";
 import { expect, it, onTestFinished } from "vitest";
 import { layWebm } from "../media/dash.ts";
 import { type MediaFixture, readMediaFixtures } from "../media/media-fixtures.ts";
-import { startSite } from "../media/site.ts";
+import { startTestSite } from "../media/test-site.ts";
 import { audioInput, ffmpeg, missing, openFolder, videoInput } from "../remux/mp4-media.ts";
 import { isChromiumMissing, launchChromium } from "../web/chromium.ts";
-import { openTaskClient } from "./download-client.ts";
+import { clientOf } from "./test-cluster.ts";
 import { startTestService } from "./test-service.ts";
 import { makeFolder } from "../folder.ts";
 
@@ -63,10 +63,8 @@ it.skipIf(isChromiumMissing || missing("libvpx-vp9", "libopus")).each([
 ])("Chromium takes no half of a film whose source dies for a whole one: %s", async (_name, entry, last, make) => {
   const dataDir = makeFolder();
   const service = await startTestService({ DATA_DIR: dataDir, ALLOW_NETWORKS: "127.0.0.1/32", RETRY_BACKOFF_MS: "1" });
-  const client = await openTaskClient(service.url);
-  onTestFinished(() => client.close());
-  const site = await startSite(new Map(make()));
-  onTestFinished(() => site.close());
+  const client = await clientOf(service);
+  const site = await startTestSite(new Map(make()));
   const { promise: isDead, resolve: release } = Promise.withResolvers<void>();
   site.answer(last, (response) => isDead.then(() => void response.writeHead(404).end()));
   const browser = await launchChromium();

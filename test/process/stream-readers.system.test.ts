@@ -5,7 +5,7 @@ import { platform } from "node:process";
 import { expect, it, onTestFinished } from "vitest";
 import { hasFfmpeg } from "../media/probe.ts";
 import { resource } from "../media/resources.ts";
-import { openTaskClient } from "./download-client.ts";
+import { clientOf } from "./test-cluster.ts";
 import { startHalfSite } from "./held-site.ts";
 import { openLiveSite } from "./live-site.ts";
 import { paddedFilm } from "./padded-film.ts";
@@ -26,8 +26,7 @@ async function start(env: Record<string, string> = {}, dataDir = makeFolder()) {
     MIN_FREE_BYTES: "0",
     ...env,
   });
-  const client = await openTaskClient(service.url);
-  onTestFinished(() => client.close());
+  const client = await clientOf(service);
   return { service, client };
 }
 
@@ -35,7 +34,6 @@ async function start(env: Record<string, string> = {}, dataDir = makeFolder()) {
 async function startHalfDownload(env?: Record<string, string>) {
   const fixture = { resources: new Map([["film.mp4", resource("video/mp4", film)]]), entry: "film.mp4" };
   const { site, release } = await startHalfSite(fixture, half);
-  onTestFinished(() => site.close());
   const { service, client } = await start(env);
   const { id } = await client.post(site.url("film.mp4"));
   const path = `/tasks/${id}/stream`;

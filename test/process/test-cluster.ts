@@ -1,10 +1,8 @@
 import { onTestFinished } from "vitest";
+import type { WhenOver } from "../media/test-site.ts";
 import { type Cluster, openCluster } from "./cluster.ts";
 import { openTaskClient, type TaskClient } from "./download-client.ts";
 import type { ServiceProcess } from "./service.ts";
-
-/** Registers what ends with the test; a test that runs beside others passes that of its context. */
-export type WhenOver = (end: () => PromiseLike<void> | void) => void;
 
 /** Opens a cluster on the database; ended after the test. */
 export function openTestCluster(

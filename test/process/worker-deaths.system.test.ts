@@ -30,8 +30,7 @@ describe("a worker that is killed", () => {
     const worker = await cluster.start("worker");
 
     const fixture = readMediaFixtures().get("HLS in MPEG-TS with B-frames")!;
-    const held = await startHeldSite(fixture);
-    opened.use(held.site);
+    const held = await startHeldSite(fixture, whenOver);
     streamUrl = `${api.url}/download?url=${encodeURIComponent(held.site.url(fixture.entry))}`;
     stream = await openStreamReader(streamUrl);
     await stream.untilMedia();

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { buildNestedMkv } from "../media/hostile-mkv.ts";
 import { resource } from "../media/resources.ts";
 import { downloadsOf, isRunning } from "./child-processes.ts";
-import { openTaskClient } from "./download-client.ts";
+import { clientOf } from "./test-cluster.ts";
 import { film, openSite } from "./film-site.ts";
 import { startTestService } from "./test-service.ts";
 import { makeFolder } from "../folder.ts";
@@ -22,8 +22,7 @@ async function openScene(path: string, env: Record<string, string> = {}) {
     MIN_FREE_BYTES: "0",
     ...env,
   });
-  const client = await openTaskClient(service.url);
-  onTestFinished(() => client.close());
+  const client = await clientOf(service);
   const { id } = await client.post(site.url(path));
   const stage = path === "film.mp4" ? "downloading" : "processing";
   await client.until(id, ({ progress }) => {

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { ServiceError } from "../../src/model/errors.ts";
 import type { Format } from "../../src/model/page-info.ts";
@@ -8,7 +8,8 @@ import { formatOf } from "../formats.ts";
 import { layFiles, mediaPlaylist } from "../media/hls.ts";
 import { readMedium, readRendition } from "../media/rendition.ts";
 import { hls, merge, resource, type Resources } from "../media/resources.ts";
-import { type Site, startSite } from "../media/site.ts";
+import type { Site } from "../media/site.ts";
+import { startTestSite } from "../media/test-site.ts";
 import { writeMedium } from "./engine.ts";
 import { createRunnerHarness } from "./harness.ts";
 import { createTestResolver, pageOf } from "./resolver.ts";
@@ -21,8 +22,7 @@ const half = film.body.length >> 1;
 const tokenOf = ({ url = "" }: Pick<IncomingMessage, "url">) => Number(/token=(\d+)/.exec(url)?.[1] ?? 0);
 
 async function openSite(resources: Resources): Promise<Site> {
-  const site = await startSite(new Map(resources));
-  onTestFinished(() => site.close());
+  const site = await startTestSite(new Map(resources));
   return site;
 }
 

@@ -1,4 +1,4 @@
-import { afterAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import type { Format } from "../../src/model/page-info.ts";
 import type { TaskOptions } from "../../src/model/task.ts";
@@ -6,7 +6,8 @@ import { formatOf } from "../formats.ts";
 import { layFiles, mediaPlaylist } from "../media/hls.ts";
 import { readRendition } from "../media/rendition.ts";
 import { hls, merge } from "../media/resources.ts";
-import { type Site, startSite } from "../media/site.ts";
+import type { Site } from "../media/site.ts";
+import { startTestSite } from "../media/test-site.ts";
 import { createRunnerHarness } from "./harness.ts";
 import { createTestResolver, pageOf } from "./resolver.ts";
 
@@ -19,8 +20,7 @@ async function openVariants(status: number, refuses: (path: string) => boolean) 
     const { resources, lines } = layFiles(`${height}`, readRendition("high.m2t"), "ts");
     return merge(resources, new Map([[`${height}.m3u8`, hls(mediaPlaylist(lines))]]));
   });
-  const site = await startSite(merge(...laid));
-  onTestFinished(() => site.close());
+  const site = await startTestSite(merge(...laid));
   for (const path of site.resources.keys()) {
     if (refuses(path)) site.answer(path, (response) => response.writeHead(status).end());
   }

@@ -1,10 +1,10 @@
-import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { createHttpClient } from "../../src/net/http/http-client.ts";
 import { layFiles, mediaPlaylist } from "../media/hls.ts";
 import { readRendition } from "../media/rendition.ts";
 import { hls, merge, resource, type Resource } from "../media/resources.ts";
-import { startSite } from "../media/site.ts";
+import { startTestSite } from "../media/test-site.ts";
 import { createPageResolver } from "../resolvers/page/local-reader.ts";
 import { formatAt } from "../contracts/engine/harness.ts";
 import { createRunnerHarness } from "./harness.ts";
@@ -20,8 +20,7 @@ const page = resource("text/html", "<!doctype html><title>Gone</title><p>Come ba
 
 /** Runs a task for `path`, at which there is `fault` the first times, then `then`. */
 async function run(path: string, fault: Resource, { times = 2, then = playlist, maxAttempts = 4 } = {}) {
-  const site = await startSite(merge(resources, new Map([[path, then]])));
-  onTestFinished(() => site.close());
+  const site = await startTestSite(merge(resources, new Map([[path, then]])));
   let left = times;
   site.answer(path, (response, serve) => {
     if ((left -= 1) < 0) return serve();
@@ -51,8 +50,7 @@ describe("a task is retried while its server sends in place of a manifest", () =
 });
 
 test("a task is retried while a page that it has read before has no media", async () => {
-  const site = await startSite(merge(resources, new Map([["i.m3u8", playlist]])));
-  onTestFinished(() => site.close());
+  const site = await startTestSite(merge(resources, new Map([["i.m3u8", playlist]])));
   let readings = 0;
   const resolver = createTestResolver(async (url) => {
     readings += 1;

@@ -6,7 +6,7 @@ import type { ResolveContext } from "../../src/resolvers/resolver.ts";
 import { formatOf } from "../formats.ts";
 import { readMedium } from "../media/rendition.ts";
 import { resource } from "../media/resources.ts";
-import { startSite } from "../media/site.ts";
+import { startTestSite } from "../media/test-site.ts";
 import { createRunnerHarness } from "./harness.ts";
 import { createTestResolver, pageOf } from "./resolver.ts";
 
@@ -35,8 +35,7 @@ test("everything that a page is known for is stored", async () => {
 
 test("cookies, credentials and fragments reach the site, and neither the API, the store nor the log", async () => {
   const film = resource("video/mp4", readMedium("index-first.mp4"));
-  const site = await startSite(new Map([["film.mp4", film]]));
-  onTestFinished(() => site.close());
+  const site = await startTestSite(new Map([["film.mp4", film]]));
   site.accepts = ({ url, headers: { cookie, authorization, referer } }) =>
     url === "/film.mp4" &&
     cookie === "session=hidden-1" &&

@@ -1,8 +1,8 @@
-import { onTestFinished } from "vitest";
 import { layFiles, mediaPlaylist, multivariant } from "../../media/hls.ts";
 import { readRendition } from "../../media/rendition.ts";
 import { hls, merge, resource, type Resources } from "../../media/resources.ts";
-import { type Site, startSite } from "../../media/site.ts";
+import type { Site } from "../../media/site.ts";
+import { startTestSite } from "../../media/test-site.ts";
 import { landscape } from "./landscape.ts";
 
 /** A site with a page about a film of six seconds, in 720p and 360p. */
@@ -35,8 +35,7 @@ export async function openFilmSite(fields: Record<string, unknown> = {}): Promis
     ["low.m3u8", hls(mediaPlaylist(low.lines))],
     ["picture.png", resource("image/png", landscape([86, 156, 214], [250, 214, 165], [24, 78, 119]))],
   ]);
-  const site = await startSite(merge(low.resources, high.resources, listed));
-  onTestFinished(() => site.close());
+  const site = await startTestSite(merge(low.resources, high.resources, listed));
   const about = {
     "@context": "https://schema.org",
     "@type": "VideoObject",

@@ -2,9 +2,9 @@ import { readFileSync, statSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { resource } from "../../media/resources.ts";
-import { startSite } from "../../media/site.ts";
+import { startTestSite } from "../../media/test-site.ts";
 import type { OpenTab } from "../browser.ts";
 import { makeFolder } from "../../folder.ts";
 import { filmPage, format } from "./found-pages.ts";
@@ -66,8 +66,7 @@ async function openPictures(): Promise<(name: string) => string> {
     snow: landscape([70, 130, 200], [200, 225, 245], [150, 160, 185]),
   };
   const images = Object.entries(painted).map(([name, bytes]) => [name, resource("image/png", bytes)] as const);
-  const site = await startSite(new Map(images));
-  onTestFinished(() => site.close());
+  const site = await startTestSite(new Map(images));
   return (name) => site.url(name);
 }
 

@@ -1,8 +1,8 @@
 import type { Page } from "playwright-core";
-import { expect, onTestFinished } from "vitest";
+import { expect } from "vitest";
 import { ServiceError } from "../../../src/model/errors.ts";
 import { resource } from "../../media/resources.ts";
-import { startSite } from "../../media/site.ts";
+import { startTestSite } from "../../media/test-site.ts";
 import type { Tab } from "../browser.ts";
 import { filmPage, format, playlistPage, richPage } from "./found-pages.ts";
 import { landscape } from "./landscape.ts";
@@ -266,8 +266,7 @@ export async function addAll(app: PageApp): Promise<void> {
 
 async function openPicture(): Promise<string> {
   const picture = resource("image/png", landscape([86, 156, 214], [250, 214, 165], [24, 78, 119]));
-  const site = await startSite(new Map([["picture.png", picture]]));
-  onTestFinished(() => site.close());
+  const site = await startTestSite(new Map([["picture.png", picture]]));
   return site.url("picture.png");
 }
 
