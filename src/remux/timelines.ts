@@ -60,84 +60,78 @@ const leastOffset = (joined: readonly Joined[]): number => Math.max(...joined.ma
 
 const firstOffset = (firstS: number): number => (firstS > farS ? -firstS : 0);
 
-export type Timelines = ReturnType<typeof createTimelines>;
-
 /**
  * Puts the timelines of a presentation one after the other. All demuxers of one output share it, so that audio and video
  * from different sources stay in sync.
  */
-export function createTimelines() {
-  const offsets = new Map<number, number>();
-  const starts = new Map<number, number>();
-  const discontinuities = new Discontinuities();
-  let end = 0;
+export class Timelines {
+  readonly #offsets = new Map<number, number>();
+  readonly #starts = new Map<number, number>();
+  #discontinuities: readonly Discontinuity[] = [];
+  #endS = 0;
   /** The timeline before the one that begins. */
-  let latest = { offset: 0, firstS: 0 };
-  /** Returns the offset of a timeline after another one: `offset`, or that of the one before. */
-  const nextOffset = (offset: number, firstS: number): number => {
-    const isContinued = Math.abs(offset - latest.offset) <= maxJoinS && firstS - latest.firstS > maxJoinS;
-    return isContinued ? latest.offset : offset;
-  };
-  return {
-    /**
-     * Returns the seconds to add to the media times of `timeline`: `offsetS` if it is given (it may differ between the
-     * tracks of a timeline). Otherwise the first call for a timeline decides and later calls return the same: for the
-     * very first timeline 0, or what makes times since 1970 begin at 0; for the others such that `firstS` (the timeline's first presentation time) is where the latest
-     * sample ended, or that of the timeline before, if its media times go on.
-     * @param tracks All that the source has; if no other source has later samples, they begin where none of them overlaps what it had before.
-     */
-    offset(timeline: number, offsetS: number | null, firstS: number, tracks: readonly Joined[] = []): number {
-      const known = offsets.get(timeline);
-      const isLatest = tracks.some(({ endS }) => endS >= end - roundingS);
-      const least = isLatest ? leastOffset(tracks) : end - firstS;
-      const offset = offsetS ?? known ?? (offsets.size === 0 ? firstOffset(firstS) : nextOffset(least, firstS));
-      if (known === undefined) {
-        offsets.set(timeline, offset);
-        latest = { offset, firstS };
-      }
-      return offset;
-    },
-    /**
-     * Decides the offset of `timeline`, unless that has been done: the least one with which none of these sources, which are in sync,
-     * overlaps what it had before.
-     */
-    join(timeline: number, sources: readonly Joined[]): void {
-      const least = leastOffset(sources);
-      if (offsets.has(timeline) || least === -Infinity) return;
-      const firstS = Math.min(...sources.map((source) => source.firstS));
-      const offset = nextOffset(least, firstS);
-      offsets.set(timeline, offset);
-      latest = { offset, firstS };
-    },
-    /** Decides that `timeline`, which other sources do not begin, has the offset of the one before if the media times of its source continue. */
-    keepOffset(timeline: number, { endS, firstS }: { endS: number; firstS: number }): void {
-      if (!offsets.has(timeline) && nextOffset(endS - firstS, firstS) === latest.offset) {
-        offsets.set(timeline, latest.offset);
-        latest = { offset: latest.offset, firstS };
-      }
-    },
-    /** Notes the media time at which a source with timestamps begins a timeline; returns that of the first one. */
-    begin(timeline: number, firstS: number): number {
-      const startS = starts.get(timeline) ?? firstS;
-      starts.set(timeline, startS);
-      return startS;
-    },
-    /** Returns the media time at which a source without timestamps begins a timeline, seconds: that of another one, else 0. */
-    startOf: (timeline: number): number => starts.get(timeline) ?? 0,
-    /** Returns what `offset` has returned for a timeline without an offset of its own; undefined if it was not called. */
-    offsetOf: (timeline: number): number | undefined => offsets.get(timeline),
-    /** Returns the presentation time at which a source continues after a discontinuity of its media times (`Discontinuities`). */
-    continueAt: (discontinuity: Discontinuity): number => discontinuities.continueAt(discontinuity),
-    /** Notes that a sample ends at this presentation time, offset included. */
-    reach(endS: number): void {
-      end = Math.max(end, endS);
-    },
-  };
-}
+  #latest = { offset: 0, firstS: 0 };
 
-/** The discontinuities of media times in the sources of a presentation. */
-class Discontinuities {
-  #known: readonly Discontinuity[] = [];
+  /**
+   * Returns the seconds to add to the media times of `timeline`: `offsetS` if it is given (it may differ between the
+   * tracks of a timeline). Otherwise the first call for a timeline decides and later calls return the same: for the
+   * very first timeline 0, or what makes times since 1970 begin at 0; for the others such that `firstS` (the timeline's first presentation time) is where the latest
+   * sample ended, or that of the timeline before, if its media times go on.
+   * @param tracks All that the source has; if no other source has later samples, they begin where none of them overlaps what it had before.
+   */
+  offset(timeline: number, offsetS: number | null, firstS: number, tracks: readonly Joined[] = []): number {
+    const known = this.#offsets.get(timeline);
+    const isLatest = tracks.some(({ endS }) => endS >= this.#endS - roundingS);
+    const least = isLatest ? leastOffset(tracks) : this.#endS - firstS;
+    const next = () => (this.#offsets.size === 0 ? firstOffset(firstS) : this.#nextOffset(least, firstS));
+    const offset = offsetS ?? known ?? next();
+    if (known === undefined) this.#place(timeline, offset, firstS);
+    return offset;
+  }
+
+  /**
+   * Decides the offset of `timeline`, unless that has been done: the least one with which none of these sources, which are in sync,
+   * overlaps what it had before.
+   */
+  join(timeline: number, sources: readonly Joined[]): void {
+    const least = leastOffset(sources);
+    if (this.#offsets.has(timeline) || least === -Infinity) return;
+    const firstS = Math.min(...sources.map((source) => source.firstS));
+    this.#place(timeline, this.#nextOffset(least, firstS), firstS);
+  }
+
+  /** Decides that `timeline`, which other sources do not begin, has the offset of the one before if the media times of its source continue. */
+  keepOffset(timeline: number, { endS, firstS }: Joined): void {
+    const { offset } = this.#latest;
+    const isContinued = this.#nextOffset(endS - firstS, firstS) === offset;
+    if (isContinued && !this.#offsets.has(timeline)) this.#place(timeline, offset, firstS);
+  }
+
+  #place(timeline: number, offset: number, firstS: number): void {
+    this.#offsets.set(timeline, offset);
+    this.#latest = { offset, firstS };
+  }
+
+  /** Returns the offset of a timeline after another one: `offset`, or that of the one before. */
+  #nextOffset(offset: number, firstS: number): number {
+    const { offset: before, firstS: beforeS } = this.#latest;
+    return Math.abs(offset - before) <= maxJoinS && firstS - beforeS > maxJoinS ? before : offset;
+  }
+
+  /** Notes the media time at which a source with timestamps begins a timeline; returns that of the first one. */
+  begin(timeline: number, firstS: number): number {
+    return this.#starts.getOrInsert(timeline, firstS);
+  }
+
+  /** Returns the media time at which a source without timestamps begins a timeline, seconds: that of another one, else 0. */
+  startOf(timeline: number): number {
+    return this.#starts.get(timeline) ?? 0;
+  }
+
+  /** Returns what `offset` has returned for a timeline without an offset of its own; undefined if it was not called. */
+  offsetOf(timeline: number): number | undefined {
+    return this.#offsets.get(timeline);
+  }
 
   /**
    * Returns the presentation time at which `source` continues after a discontinuity: `atS`, or, in sync with it, where another source of the
@@ -146,12 +140,17 @@ class Discontinuities {
   continueAt(discontinuity: Discontinuity): number {
     const { source, timeline, firstS, atS } = discontinuity;
     const inSync = (other: Discontinuity): number => other.atS + firstS - other.firstS;
-    const [nearest] = this.#known
+    const [nearest] = this.#discontinuities
       .filter((other) => other.source !== source && other.timeline === timeline)
       .filter((other) => Math.abs(other.firstS - firstS) <= maxApartS)
       .toSorted((a, b) => Math.abs(inSync(a) - atS) - Math.abs(inSync(b) - atS));
     if (nearest && Math.abs(inSync(nearest) - atS) <= maxApartS) return inSync(nearest);
-    this.#known = [...this.#known.slice(1 - maxKept), discontinuity];
+    this.#discontinuities = [...this.#discontinuities.slice(1 - maxKept), discontinuity];
     return atS;
+  }
+
+  /** Notes that a sample ends at this presentation time, offset included. */
+  reach(endS: number): void {
+    this.#endS = Math.max(this.#endS, endS);
   }
 }

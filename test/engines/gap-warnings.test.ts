@@ -5,7 +5,7 @@ import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { findFileWarnings } from "../../src/engines/native/output/file-warnings.ts";
 import { CountingSink } from "../../src/engines/native/output/counting-sink.ts";
 import { FetchStats } from "../../src/engines/native/sources/fetch-stats.ts";
-import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { Mp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
 import { layFiles, mediaPlaylist } from "../media/hls.ts";
 import { type Piece, readRendition } from "../media/rendition.ts";
@@ -30,7 +30,7 @@ const complete = {
 /** Returns the codes of the warnings of a file with 4 s of video, a gap of 3 s, and 4 s more. */
 function warningsOf(listedS: readonly number[]): string[] {
   const path = join(folder.path("."), "gap.mp4");
-  const writer = openMp4Writer({ path, expectedS: 11 });
+  const writer = new Mp4Writer({ path, expectedS: 11 });
   const sink = new CountingSink(writer);
   const track = sink.setFormat(videoFormat);
   for (let i = 0; i < 200; i++) {
@@ -60,7 +60,7 @@ it("media that last otherwise have both", () => {
 /** Returns the codes of the warnings of a file with 10 s of video, and audio in these seconds, if 5 segments of 2 s are listed. */
 function warningsOfApart(fromS: number, toS: number, isLive = false, audioSource: "main" | "audio" = "main"): string[] {
   const path = join(folder.path("."), "apart.mp4");
-  const writer = openMp4Writer({ path, expectedS: 10 });
+  const writer = new Mp4Writer({ path, expectedS: 10 });
   const counts = [videoFormat, audioFormat].map((format, index) => {
     const sink = new CountingSink(writer);
     const track = sink.setFormat(format);
@@ -101,7 +101,7 @@ it("a separate track that begins later has a gap, although it lasts as long as l
 /** A file with 4 s of video, and audio of so many times 40 ms. */
 function shortVideo(audioSamples: number): Buffer {
   const path = join(folder.path("."), "short-video.mp4");
-  const writer = openMp4Writer({ path, expectedS: 10 });
+  const writer = new Mp4Writer({ path, expectedS: 10 });
   for (const [format, count] of [
     [videoFormat, 100],
     [audioFormat, audioSamples],

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { describeFiles } from "../../src/engines/native/inspect/describe.ts";
 import { inspectFile } from "../../src/engines/native/inspect/inspect.ts";
 import { ascii, box, u16 } from "../../src/remux/mp4/boxes.ts";
-import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { Mp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import type { TrackFormat } from "../../src/remux/samples.ts";
 import { join, readMedium, readRendition } from "../media/rendition.ts";
 import { fillPattern, videoFormat } from "../remux/mp4-samples.ts";
@@ -27,7 +27,7 @@ function entryOf(width: number, height: number, ...boxes: Uint8Array[]): Uint8Ar
 }
 
 function writeMp4(...entries: Uint8Array[]): void {
-  const writer = openMp4Writer({ path, expectedS: 1 });
+  const writer = new Mp4Writer({ path, expectedS: 1 });
   const formats = entries.map((sampleEntry): TrackFormat => ({ ...videoFormat, sampleEntry }));
   const track = writer.setFormat(formats[0]!);
   for (const [i, format] of formats.entries()) {

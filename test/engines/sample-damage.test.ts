@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { hashFile } from "../../src/engines/native/damage/hash-file.ts";
 import { box, u16, u32 } from "../../src/remux/mp4/boxes.ts";
-import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { Mp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import type { TrackFormat } from "../../src/remux/samples.ts";
 import { layFiles, mediaPlaylist } from "../media/hls.ts";
 import { join, readMedium, readRendition } from "../media/rendition.ts";
@@ -67,7 +67,7 @@ describe("an MP4 file of one track", () => {
   const entry = (type: string) => box(type, new Uint8Array(6), u16(1), u32(0, 0), u16(2, 16, 0, 0), u32(48_000 << 16));
 
   async function damageOfSamples(all: readonly Buffer[], format: TrackFormat = audioFormat) {
-    const writer = openMp4Writer({ path, expectedS: null });
+    const writer = new Mp4Writer({ path, expectedS: null });
     const track = writer.setFormat(format);
     for (const [i, data] of all.entries()) {
       writer.write(track, { data, dts: 1024 * i, pts: 1024 * i, duration: 1024, isSync: true });

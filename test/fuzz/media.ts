@@ -5,7 +5,7 @@ import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
 import { createPackedAudioDemuxer } from "../../src/remux/packed-audio/demuxer.ts";
 import type { SampleSink } from "../../src/remux/samples.ts";
 import { type Container, sniffContainer } from "../../src/remux/sniff.ts";
-import { createTimelines } from "../../src/remux/timelines.ts";
+import { Timelines } from "../../src/remux/timelines.ts";
 import { ServiceError } from "../../src/model/errors.ts";
 import { defineTarget } from "./target.ts";
 
@@ -39,7 +39,7 @@ export const mediaTarget = defineTarget({
   },
   run({ bytes, container, chunkLength }) {
     const sink = createChecker();
-    const parts = { sink, timelines: createTimelines(), kinds: ["video", "audio"] } as const;
+    const parts = { sink, timelines: new Timelines(), kinds: ["video", "audio"] } as const;
     const demuxer = demuxerOf(container, parts);
     // Boxes must be complete in one call.
     const length = container === "mp4" ? bytes.length : chunkLength;

@@ -2,9 +2,9 @@ import { spawnSync } from "node:child_process";
 import { beforeAll, describe, expect, it } from "vitest";
 import { type Additions, noAdditions } from "../../src/remux/additions.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
-import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { Mp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import type { TrackKind } from "../../src/remux/samples.ts";
-import { createTimelines } from "../../src/remux/timelines.ts";
+import { Timelines } from "../../src/remux/timelines.ts";
 import { albumTags, additions, cuesOf, mutagen, packetHashes, probeAll } from "./additions.ts";
 import { start } from "./mp4-media.ts";
 import { audioInput, createMediaFolder, hasFfmpeg, run, videoInput, x264 } from "./ts-media.ts";
@@ -21,8 +21,8 @@ describe.skipIf(!hasFfmpeg)("an MP4 with additions", () => {
 
   function make(given: Additions, kinds: readonly TrackKind[] = ["video", "audio"]): string {
     const path = media.path("made.mp4");
-    const writer = openMp4Writer({ path, expectedS: 4 });
-    const demuxer = createMp4Demuxer({ sink: writer, timelines: createTimelines(), kinds });
+    const writer = new Mp4Writer({ path, expectedS: 4 });
+    const demuxer = createMp4Demuxer({ sink: writer, timelines: new Timelines(), kinds });
     for (const _ of demuxer.readFile({ path: media.path("source.mp4") }, start));
     demuxer.flush();
     writer.finish(given);

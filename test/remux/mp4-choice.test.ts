@@ -4,9 +4,9 @@ import { readSampleLists } from "../../src/remux/mp4/cut.ts";
 import { openFile } from "../../src/remux/open-file.ts";
 import { box, u32 } from "../../src/remux/mp4/boxes.ts";
 import type { FoundTracks } from "../../src/remux/samples.ts";
-import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { Mp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
-import { createTimelines } from "../../src/remux/timelines.ts";
+import { Timelines } from "../../src/remux/timelines.ts";
 import { openFolder, start } from "./mp4-media.ts";
 import { audioFormat, fillPattern, videoFormat } from "./mp4-samples.ts";
 import { createRecorder } from "./ts-recorder.ts";
@@ -16,7 +16,7 @@ const path = folder.path("two.mp4");
 
 /** Writes a file with two audio tracks, the samples of which have 51 and 61, 52 and 62 bytes; those in `disabled` are not enabled. */
 function write(...disabled: readonly number[]): Buffer {
-  const writer = openMp4Writer({ path, expectedS: 1 });
+  const writer = new Mp4Writer({ path, expectedS: 1 });
   const tracks = ["en", "de"].map((language) => writer.setFormat({ ...audioFormat, language }));
   for (const [i, track] of tracks.entries()) {
     for (const [at, bytes] of [51, 61].entries()) {
@@ -36,7 +36,7 @@ function write(...disabled: readonly number[]): Buffer {
 /** Returns the sizes of the samples that are read. */
 function read(): number[] {
   const recorder = createRecorder();
-  const demuxer = createMp4Demuxer({ sink: recorder, timelines: createTimelines(), kinds: ["video", "audio"] });
+  const demuxer = createMp4Demuxer({ sink: recorder, timelines: new Timelines(), kinds: ["video", "audio"] });
   for (const _ of demuxer.readFile({ path }, start));
   return recorder.track("audio").samples.map(({ data }) => data.length);
 }
@@ -80,7 +80,7 @@ it("a tag after the last box of an MP4 is left out, but not a box that is cut of
 });
 
 it("further video tracks of an MP4 are counted, but not those with the pictures of chapters", () => {
-  const writer = openMp4Writer({ path, expectedS: 1 });
+  const writer = new Mp4Writer({ path, expectedS: 1 });
   for (let track = 0; track < 3; track++) {
     const number = writer.setFormat({ ...videoFormat, userData: box("udta", box("void", new Uint8Array(4))) });
     writer.write(number, { data: fillPattern(51, track), dts: 0, pts: 0, duration: 1024, isSync: true });
@@ -89,7 +89,7 @@ it("further video tracks of an MP4 are counted, but not those with the pictures 
   const bytes = readFileSync(path);
   const left: number[] = [];
   const onTracks = ({ left: { video } }: FoundTracks) => void left.push(video);
-  const options = { sink: createRecorder(), timelines: createTimelines(), kinds: ["video"] as const, onTracks };
+  const options = { sink: createRecorder(), timelines: new Timelines(), kinds: ["video"] as const, onTracks };
   for (const _ of createMp4Demuxer(options).readFile({ path }, start));
   // The first track refers to the third one.
   bytes.set(box("tref", box("chap", u32(3))), bytes.indexOf("udta") - 4);

@@ -3,12 +3,12 @@ import { describe, expect, it } from "vitest";
 import { ascii, type Box, box, boxesIn, childrenOf, fullBox, u32 } from "../../src/remux/mp4/boxes.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import { readMp4Summary } from "../../src/remux/mp4/read/summary.ts";
-import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { Mp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import type { Edit, Sample, TrackFormat } from "../../src/remux/samples.ts";
 import { readSampleLists } from "../../src/remux/mp4/cut.ts";
 import { openFile, readAt } from "../../src/remux/open-file.ts";
 import { cut } from "./mp4-cuts.ts";
-import { createTimelines } from "../../src/remux/timelines.ts";
+import { Timelines } from "../../src/remux/timelines.ts";
 import { audioInput, inspectFile, ffmpeg, missing, openFolder, remux, start, videoInput } from "./mp4-media.ts";
 import { readRendition } from "../media/rendition.ts";
 import { audioFormat, createRecorder, fillPattern, indexOf, videoFormat } from "./mp4-samples.ts";
@@ -27,7 +27,7 @@ const frameAt = (number: number): Sample => ({
 
 /** Writes four seconds of video in these formats, one after the other. */
 function write(formats: readonly TrackFormat[], delay = 0) {
-  const writer = openMp4Writer({ path, expectedS: 4 });
+  const writer = new Mp4Writer({ path, expectedS: 4 });
   const track = writer.setFormat(formats[0]!);
   for (let i = 0; i < 100; i++) {
     writer.setFormat(formats[Math.floor((i * formats.length) / 100)]!, track);
@@ -69,7 +69,7 @@ function addGapless(file: string, around: readonly number[], presented: number):
 function formatsIn(file: string): TrackFormat[] {
   const formats: TrackFormat[] = [];
   const sink = { setFormat: (format: TrackFormat) => formats.push(format) - 1, write: () => {} };
-  const options = { sink, timelines: createTimelines(), kinds: ["video", "audio"] as const };
+  const options = { sink, timelines: new Timelines(), kinds: ["video", "audio"] as const };
   const demuxer = createMp4Demuxer(options);
   for (const _ of demuxer.readFile({ path: file }, start));
   return formats;
@@ -123,7 +123,7 @@ describe("the edit list of a track", () => {
   it("shows nothing of the frame after each part, and has no gaps between parts, if ticks of the movie are longer", () => {
     const frame = 333_667;
     const edits = [170, 3, 17, 40].map((frames, i) => edit(i * 100 * frame, frames * frame));
-    const writer = openMp4Writer({ path, expectedS: 16 });
+    const writer = new Mp4Writer({ path, expectedS: 16 });
     const track = writer.setFormat({ ...videoFormat, timescale: 10_000_000, edits });
     for (let i = 0; i < 480; i++)
       writer.write(track, { ...frameAt(i), dts: i * frame, pts: i * frame, duration: frame });
@@ -146,7 +146,7 @@ describe("the edit list of a track", () => {
 
   it("is in samples if a cut makes one for audio, whatever its source counts in", async () => {
     const edits = [edit(3_840, 1_536_000)];
-    const writer = openMp4Writer({ path, expectedS: 20 });
+    const writer = new Mp4Writer({ path, expectedS: 20 });
     const track = writer.setFormat({ ...audioFormat, timescale: 90_000, edits });
     for (let i = 0; i < 900; i++) {
       writer.write(track, { ...frameAt(i), dts: i * 1920, pts: i * 1920, duration: 1920 });
@@ -163,7 +163,7 @@ describe("the edit list of a track", () => {
   it("is what iTunes says of the audio of a file without one, if that lasts as long", () => {
     const packets = 50;
     const readEdits = (before: number, presented: number, after: number) => {
-      const writer = openMp4Writer({ path, expectedS: 1 });
+      const writer = new Mp4Writer({ path, expectedS: 1 });
       const track = writer.setFormat({ ...audioFormat, timescale: 48_000 });
       for (let i = 0; i < packets; i++) {
         writer.write(track, { ...frameAt(i), dts: i * 1024, pts: i * 1024, duration: 1024 });
@@ -246,7 +246,7 @@ describe("the edit list of a track", () => {
   });
 
   it("moves nothing: audio stays where it is relative to the cut video", () => {
-    const writer = openMp4Writer({ path, expectedS: 4 });
+    const writer = new Mp4Writer({ path, expectedS: 4 });
     const video = writer.setFormat({ ...videoFormat, edits: [edit(10_000, Infinity)] });
     const audio = writer.setFormat({ ...audioFormat, edits: [edit(1024, Infinity)] });
     // Presentation times are those after the edit.
@@ -269,7 +269,7 @@ describe("the edit list of a track", () => {
     ["nothing of audio long before time 0", 0, -24_576, 0],
   ] as const) {
     it(`leaves out ${what}`, () => {
-      const writer = openMp4Writer({ path, expectedS: 4 });
+      const writer = new Mp4Writer({ path, expectedS: 4 });
       const video = writer.setFormat(videoFormat);
       const audio = writer.setFormat(audioFormat);
       for (let i = 0; i < 50; i++) {
@@ -283,7 +283,7 @@ describe("the edit list of a track", () => {
   }
 
   it("leaves out the priming that the samples state, wherever they begin", () => {
-    const writer = openMp4Writer({ path, expectedS: 4 });
+    const writer = new Mp4Writer({ path, expectedS: 4 });
     const audio = writer.setFormat(audioFormat);
     for (let i = 0; i < 50; i++) {
       const at = i * 1024 - 30_000;
@@ -298,7 +298,7 @@ describe("the edit list of a track", () => {
     const { init, pieces } = readRendition("muxed.m4s");
     const primingOf = (...rows: number[][]) => {
       const { sink, tracks } = createRecorder();
-      const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds: ["audio"] });
+      const demuxer = createMp4Demuxer({ sink, timelines: new Timelines(), kinds: ["audio"] });
       demuxer.read(withAudioEdits(init!, rows), start);
       demuxer.read(pieces[0]!.data, start);
       return tracks[0]!.slice(0, 3).map(({ primingTicks = 0, shownS }) => [primingTicks, Math.round(shownS * 1000)]);
@@ -341,7 +341,7 @@ describe("decode times of 32 bits", () => {
   /** Returns the fragments with times that count from `from` on, and what they have at `at` instead. */
   const timesOf = (from: number, at?: number) => {
     const { sink, tracks } = createRecorder();
-    const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds: ["video"] });
+    const demuxer = createMp4Demuxer({ sink, timelines: new Timelines(), kinds: ["video"] });
     demuxer.read(init!, stated);
     for (const [i, { data }] of pieces.entries()) {
       const bytes = Buffer.from(data);

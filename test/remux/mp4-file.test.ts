@@ -3,9 +3,9 @@ import { describe, expect, it } from "vitest";
 import { buildMp4, type Tables } from "../media/hostile-mp4.ts";
 import { box, fullBox, u16, u32 } from "../../src/remux/mp4/boxes.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
-import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { Mp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import type { Sample, TrackKind } from "../../src/remux/samples.ts";
-import { createTimelines } from "../../src/remux/timelines.ts";
+import { Timelines } from "../../src/remux/timelines.ts";
 import { openFolder, start } from "./mp4-media.ts";
 import {
   audioFormat,
@@ -26,7 +26,7 @@ function sampleAt(number: number, size: number): Sample {
 }
 
 function writeFile(sizes: readonly number[], ...others: readonly Sample[]): void {
-  const writer = openMp4Writer({ path, expectedS: 1 });
+  const writer = new Mp4Writer({ path, expectedS: 1 });
   const video = writer.setFormat(videoFormat);
   for (const [i, size] of sizes.entries()) writer.write(video, sampleAt(i, size));
   if (others.length > 0) {
@@ -38,7 +38,7 @@ function writeFile(sizes: readonly number[], ...others: readonly Sample[]): void
 
 function openReader(kinds: readonly TrackKind[] = ["video", "audio"]) {
   const recorder = createRecorder();
-  const demuxer = createMp4Demuxer({ sink: recorder.sink, timelines: createTimelines(), kinds });
+  const demuxer = createMp4Demuxer({ sink: recorder.sink, timelines: new Timelines(), kinds });
   return { ...recorder, demuxer };
 }
 
@@ -89,7 +89,7 @@ describe("an MP4 file", () => {
     it("has packets of as many samples as their entry states", () => {
       const fields = [new Uint8Array(6), u16(1, 1, 0), u32(0), u16(2, 16, 0xfffe, 0), u32(48_000 << 16)];
       const sampleEntry = box("ima4", ...fields, u32(64, 34, 68, 2));
-      const writer = openMp4Writer({ path, expectedS: 1 });
+      const writer = new Mp4Writer({ path, expectedS: 1 });
       const audio = writer.setFormat({ ...audioFormat, sampleEntry });
       const packets = [0, 1, 2].map((n) => fillPattern(68, n));
       for (const [n, data] of packets.entries()) {
@@ -127,7 +127,7 @@ describe("an MP4 file", () => {
       setFormat: ({ kind }: { kind: TrackKind }) => kinds.indexOf(kind),
       write: (track: number, { data }: Sample) => void order.push(`${kinds[track]} ${data.length}`),
     };
-    const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds });
+    const demuxer = createMp4Demuxer({ sink, timelines: new Timelines(), kinds });
     for (const _ of demuxer.readFile({ path }, start));
     const pairs = [10, 20, 30].flatMap((size) => [`video ${size}`, "audio 10"]);
     expect(order).toEqual(pairs);
@@ -152,7 +152,7 @@ describe("an MP4 file", () => {
     writeFileSync(path, file);
     let samples = 0;
     const sink = { setFormat: () => 0, write: () => void samples++ };
-    const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds: ["video"] });
+    const demuxer = createMp4Demuxer({ sink, timelines: new Timelines(), kinds: ["video"] });
     for (const _ of demuxer.readFile({ path }, start));
     expect(samples).toBe(count);
   });

@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
-import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
-import { createTimelines } from "../../src/remux/timelines.ts";
+import { Mp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { Timelines } from "../../src/remux/timelines.ts";
 import { assignedGroups, describedGroups, groupsOf, withBoxes } from "./group-maker.ts";
 import { audioInput, ffmpeg, missing, openFolder, videoInput } from "./mp4-media.ts";
 import { readMediaSync } from "../media/read-media.ts";
@@ -13,8 +13,8 @@ const fragments = "-movflags +frag_keyframe+empty_moov+default_base_moof";
 
 function remux(source: Buffer, path: string): void {
   writeFileSync(`${path}.source`, source);
-  const sink = openMp4Writer({ path, expectedS: null });
-  const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds: ["video", "audio"] });
+  const sink = new Mp4Writer({ path, expectedS: null });
+  const demuxer = createMp4Demuxer({ sink, timelines: new Timelines(), kinds: ["video", "audio"] });
   Array.from(demuxer.readFile({ path: `${path}.source` }, { timeline: 0, offsetS: null }));
   sink.finish();
 }

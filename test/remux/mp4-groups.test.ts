@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
-import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { Mp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import type { Sample, TrackFormat } from "../../src/remux/samples.ts";
-import { createTimelines } from "../../src/remux/timelines.ts";
+import { Timelines } from "../../src/remux/timelines.ts";
 import { assignedGroups, describedGroups, type Groups, groupsOf, hasBox, withBoxes } from "./group-maker.ts";
 import { cut } from "./mp4-cuts.ts";
 import { openFolder } from "./mp4-media.ts";
@@ -20,7 +20,7 @@ const samplesFrom = (first: number, count: number): Sample[] =>
 /** Returns an MP4 file of these samples. */
 function fileOf(format: TrackFormat, samples: readonly Sample[]): Buffer {
   const path = folder.path("source.mp4");
-  const sink = openMp4Writer({ path, expectedS: null });
+  const sink = new Mp4Writer({ path, expectedS: null });
   const track = sink.setFormat(format);
   for (const sample of samples) sink.write(track, sample);
   sink.finish();
@@ -35,8 +35,8 @@ const bothBoxes = (...groups: readonly Groups[]) =>
 /** Returns the file that is made of these files or segments. */
 function remux(...segments: readonly Buffer[]): Buffer {
   const path = folder.path("result.mp4");
-  const sink = openMp4Writer({ path, expectedS: null });
-  const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds: ["video", "audio"] });
+  const sink = new Mp4Writer({ path, expectedS: null });
+  const demuxer = createMp4Demuxer({ sink, timelines: new Timelines(), kinds: ["video", "audio"] });
   for (const segment of segments) demuxer.read(segment, { timeline: 0, offsetS: null });
   sink.finish();
   return readFileSync(path);

@@ -4,9 +4,9 @@ import { ServiceError } from "../../src/model/errors.ts";
 import { box, fullBox, u32, u64 } from "../../src/remux/mp4/boxes.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import { isCompleteMp4 } from "../../src/remux/mp4/read/file-boxes.ts";
-import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { Mp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { type Sample, type SampleSink, type TrackKind, trackKinds } from "../../src/remux/samples.ts";
-import { createTimelines } from "../../src/remux/timelines.ts";
+import { Timelines } from "../../src/remux/timelines.ts";
 import { createIntegers } from "../random.ts";
 import { openFolder, start } from "./mp4-media.ts";
 import {
@@ -24,7 +24,7 @@ const path = folder.path("good.mp4");
 
 /** Writes a small file of two tracks with B-frames; returns its index, and a fragment of its samples. */
 function makeFile(): [index: Buffer, fragment: Buffer] {
-  const writer = openMp4Writer({ path, expectedS: 1 });
+  const writer = new Mp4Writer({ path, expectedS: 1 });
   const tracks = [writer.setFormat(videoFormat), writer.setFormat(audioFormat)];
   const samples: [Sample[], Sample[]] = [[], []];
   for (let i = 0; i < 40; i++) {
@@ -41,7 +41,7 @@ function makeFile(): [index: Buffer, fragment: Buffer] {
 /** Returns the index of a file whose tracks have this timescale. */
 function indexIn(timescale: number): Buffer {
   const file = folder.path("scaled.mp4");
-  const writer = openMp4Writer({ path: file, expectedS: 1 });
+  const writer = new Mp4Writer({ path: file, expectedS: 1 });
   for (const [number, format] of [videoFormat, audioFormat].entries()) {
     const [sample] = samplesAt(0, number);
     writer.write(writer.setFormat({ ...format, timescale }), sample!);
@@ -78,7 +78,7 @@ function outcome(segments: Iterable<Uint8Array | string>, kinds: readonly TrackK
       seen.bytes += data.length;
     },
   };
-  const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds });
+  const demuxer = createMp4Demuxer({ sink, timelines: new Timelines(), kinds });
   try {
     for (const segment of segments) {
       if (typeof segment !== "string") demuxer.read(segment, start);
@@ -150,7 +150,7 @@ describe("hostile MP4", () => {
     const fragments = fragmentOf([40, 41].map((id) => samplesAt(epochS * timescale, id)));
     const read = (offsetS: number | null) => {
       const { sink, tracks } = createRecorder();
-      const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds: ["video", "audio"] });
+      const demuxer = createMp4Demuxer({ sink, timelines: new Timelines(), kinds: ["video", "audio"] });
       for (const segment of [indexIn(timescale), fragments]) demuxer.read(segment, { timeline: 0, offsetS });
       return tracks.map((samples) => samples.map(({ shownS }) => shownS));
     };
@@ -272,7 +272,7 @@ describe("data offsets of fragments that do not say what they count from", () =>
     function note(_track: number, { data }: Sample): void {
       media.push(Buffer.from(data).toString("hex"));
     }
-    const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds: ["video", "audio"] });
+    const demuxer = createMp4Demuxer({ sink, timelines: new Timelines(), kinds: ["video", "audio"] });
     for (const segment of [index, bytes]) demuxer.read(segment, start);
     return media.toSorted();
   }

@@ -2,10 +2,10 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeSharedFolder } from "../folder.ts";
-import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { Mp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import type { SegmentTiming, TrackKind } from "../../src/remux/samples.ts";
-import { createTimelines } from "../../src/remux/timelines.ts";
+import { Timelines } from "../../src/remux/timelines.ts";
 import { makeFile, readMedia, readMediaSync } from "../media/read-media.ts";
 
 const encoders = spawnSync("ffmpeg", ["-hide_banner", "-encoders"], { encoding: "utf8" }).stdout;
@@ -94,8 +94,8 @@ export const start: SegmentTiming = { timeline: 0, offsetS: null };
 
 /** Demuxes the sources one after the other into one MP4. */
 export function remux(sources: readonly Source[], path: string, expectedS: number | null = 4) {
-  const writer = openMp4Writer({ path, expectedS });
-  const timelines = createTimelines();
+  const writer = new Mp4Writer({ path, expectedS });
+  const timelines = new Timelines();
   for (const { segments, kinds = bothKinds, timing = () => start } of sources) {
     const demuxer = createMp4Demuxer({ sink: writer, timelines, kinds });
     let i = 0;

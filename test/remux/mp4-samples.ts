@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { ascii, box, boxesIn, fullBox, u16, u32, u64 } from "../../src/remux/mp4/boxes.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import type { Sample, SampleSink, TrackFormat } from "../../src/remux/samples.ts";
-import { createTimelines } from "../../src/remux/timelines.ts";
+import { Timelines } from "../../src/remux/timelines.ts";
 
 export const videoFormat: TrackFormat = {
   kind: "video",
@@ -65,7 +65,7 @@ export function createRecorder(): { sink: SampleSink; tracks: ReadSample[][] } {
 export function samplesIn(path: string): ReadSample[][] {
   const { sink, tracks } = createRecorder();
   const kinds = ["video", "audio"] as const;
-  const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds });
+  const demuxer = createMp4Demuxer({ sink, timelines: new Timelines(), kinds });
   demuxer.read(readFileSync(path), { timeline: 0, offsetS: null });
   return tracks;
 }

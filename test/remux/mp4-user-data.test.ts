@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { readSampleLists } from "../../src/remux/mp4/cut.ts";
 import { ascii, box, fullBox } from "../../src/remux/mp4/boxes.ts";
-import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { Mp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { openFile } from "../../src/remux/open-file.ts";
 import { cut } from "./mp4-cuts.ts";
 import { openFolder } from "./mp4-media.ts";
@@ -16,7 +16,7 @@ const commentary = box("udta", role("commentary"), box("name", ascii("Director")
 
 /** Writes 4 s of video, and of audio tracks that say this of themselves. */
 function write(...userData: readonly (Uint8Array | null)[]) {
-  const writer = openMp4Writer({ path: source, expectedS: 4 });
+  const writer = new Mp4Writer({ path: source, expectedS: 4 });
   const formats = [videoFormat, ...userData.map((own) => ({ ...audioFormat, ...(own !== null && { userData: own }) }))];
   for (const format of formats) {
     const track = writer.setFormat(format);

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { diskError } from "../../src/files/disk-error.ts";
 import { ascii, boxesIn, childrenOf, findChild, getChild, u32, viewOf } from "../../src/remux/mp4/boxes.ts";
 import { MediaData } from "../../src/remux/mp4/write/media-data.ts";
-import { type Mp4WriterOptions, openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { type Mp4WriterOptions, Mp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { isCompleteMp4 } from "../../src/remux/mp4/read/file-boxes.ts";
 import type { Sample } from "../../src/remux/samples.ts";
 import { audioFormat, fillPattern, indexOf, samplesIn, videoFormat } from "./mp4-samples.ts";
@@ -21,7 +21,7 @@ function* samples(count: number, bytes: number, over: Partial<Sample> = {}): Gen
 }
 
 function write(list: Iterable<Sample>, options: Partial<Mp4WriterOptions> = {}) {
-  const writer = openMp4Writer({ path, expectedS: null, ...options });
+  const writer = new Mp4Writer({ path, expectedS: null, ...options });
   const track = writer.setFormat(videoFormat);
   for (const sample of list) writer.write(track, sample);
   return writer.finish();
@@ -134,7 +134,7 @@ describe("the MP4 writer", () => {
   });
 
   it("keeps the distance between tracks at any absolute time", () => {
-    const writer = openMp4Writer({ path, expectedS: 1 });
+    const writer = new Mp4Writer({ path, expectedS: 1 });
     const [video, audio] = [writer.setFormat(videoFormat), writer.setFormat(audioFormat)];
     const fromS = 1_700_000_000;
     const data = Buffer.from([1]);
@@ -147,7 +147,7 @@ describe("the MP4 writer", () => {
   });
 
   it("keeps formats that alternate once each", () => {
-    const writer = openMp4Writer({ path, expectedS: 1 });
+    const writer = new Mp4Writer({ path, expectedS: 1 });
     const other = { ...videoFormat, sampleEntry: Buffer.from(videoFormat.sampleEntry).fill(7, 40) };
     const track = writer.setFormat(videoFormat);
     let i = 0;
@@ -161,7 +161,7 @@ describe("the MP4 writer", () => {
 
   it("leaves out a format that no sample has", () => {
     const unused = { ...videoFormat, sampleEntry: Buffer.from(videoFormat.sampleEntry).fill(7, 40) };
-    const writer = openMp4Writer({ path, expectedS: 1 });
+    const writer = new Mp4Writer({ path, expectedS: 1 });
     const track = writer.setFormat(unused);
     writer.setFormat(videoFormat, track);
     for (const sample of samples(2, 10)) writer.write(track, sample);
@@ -171,7 +171,7 @@ describe("the MP4 writer", () => {
   });
 
   it("writes the language", () => {
-    const writer = openMp4Writer({ path, expectedS: 1 });
+    const writer = new Mp4Writer({ path, expectedS: 1 });
     const track = writer.setFormat({ ...audioFormat, language: "de-AT" });
     writer.write(track, [...samples(1, 10)][0]!);
     writer.finish();
@@ -186,7 +186,7 @@ describe("the MP4 writer", () => {
   ])(
     "states in front of fragments that %s s are expected, for the progress that players show",
     async (expectedS, stated) => {
-      const writer = openMp4Writer({ path, expectedS });
+      const writer = new Mp4Writer({ path, expectedS });
       const track = writer.setFormat(videoFormat);
       for (const sample of samples(3, 10)) writer.write(track, sample);
       writer.cut();
@@ -201,14 +201,14 @@ describe("the MP4 writer", () => {
   );
 
   it("refuses a file without samples", () => {
-    const writer = openMp4Writer({ path, expectedS: 1 });
+    const writer = new Mp4Writer({ path, expectedS: 1 });
     writer.setFormat(videoFormat);
     expect(() => writer.finish()).toThrow(expect.objectContaining({ code: "upstream_invalid" }));
     expect(existsSync(path)).toBe(false);
   });
 
   it("removes an unfinished file", () => {
-    const writer = openMp4Writer({ path, expectedS: 1 });
+    const writer = new Mp4Writer({ path, expectedS: 1 });
     writer.write(writer.setFormat(videoFormat), [...samples(1, 6_000_000)][0]!);
     expect(existsSync(path)).toBe(true);
     writer.discard();
@@ -220,7 +220,7 @@ describe("the MP4 writer", () => {
     const list = [...samples(60, 900_000)];
     write(list);
     const expected = readFileSync(path);
-    const writer = openMp4Writer({ path, expectedS: null });
+    const writer = new Mp4Writer({ path, expectedS: null });
     const track = writer.setFormat(videoFormat);
     for (const [i, sample] of list.entries()) {
       // Without a wait in the second half: more than fits into the buffers.
@@ -233,7 +233,7 @@ describe("the MP4 writer", () => {
   });
 
   it("removes a file that other threads are writing", async () => {
-    const writer = openMp4Writer({ path, expectedS: 1 });
+    const writer = new Mp4Writer({ path, expectedS: 1 });
     const track = writer.setFormat(videoFormat);
     await writer.drain();
     for (const sample of samples(10, 1_000_000)) writer.write(track, sample);
@@ -246,7 +246,7 @@ describe("the MP4 writer", () => {
     async () => {
       const full = folder.path("full.mp4");
       symlinkSync("/dev/full", full);
-      const writer = openMp4Writer({ path: full, expectedS: 1 });
+      const writer = new Mp4Writer({ path: full, expectedS: 1 });
       const track = writer.setFormat(videoFormat);
       await writer.drain();
       for (const sample of samples(6, 1_000_000)) writer.write(track, sample);
@@ -259,7 +259,7 @@ describe("the MP4 writer", () => {
   );
 
   it("takes no sample after it is finished, and keeps the file", () => {
-    const writer = openMp4Writer({ path, expectedS: 1 });
+    const writer = new Mp4Writer({ path, expectedS: 1 });
     const track = writer.setFormat(videoFormat);
     for (const sample of samples(3, 10)) writer.write(track, sample);
     const { size } = writer.finish();
@@ -288,7 +288,7 @@ describe("the MP4 writer", () => {
   );
 
   it("throws the file system's error if the file cannot be created", () => {
-    const error = errorOf(() => openMp4Writer({ path: folder.path("no-folder/out.mp4"), expectedS: 1 }));
+    const error = errorOf(() => new Mp4Writer({ path: folder.path("no-folder/out.mp4"), expectedS: 1 }));
     expect(error).toMatchObject({ code: "ENOENT" });
     expect(diskError("download", error)).toMatchObject({ code: "unavailable" });
   });

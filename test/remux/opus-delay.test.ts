@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { noAdditions } from "../../src/remux/additions.ts";
 import { extractAudio } from "../../src/remux/audio-files/extract.ts";
 import { box, u16, u32 } from "../../src/remux/mp4/boxes.ts";
-import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { Mp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { openFolder } from "./mp4-media.ts";
 import { audioFormat } from "./mp4-samples.ts";
 
@@ -17,7 +17,7 @@ const specific = box("dOps", Uint8Array.of(0, 2), u16(delay), u32(48_000), u16(0
 /** Returns an Ogg file that is made of Opus in MP4 whose packets last so long. */
 async function extract(durations: readonly number[], configuration = specific): Promise<Buffer> {
   const path = folder.path("opus.mp4");
-  const writer = openMp4Writer({ path, expectedS: 1 });
+  const writer = new Mp4Writer({ path, expectedS: 1 });
   const track = writer.setFormat({ ...audioFormat, sampleEntry: box("Opus", ...entry, configuration) });
   let at = 0;
   for (const duration of durations) {

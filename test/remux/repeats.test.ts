@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { Mp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import type { Sample, TrackFormat } from "../../src/remux/samples.ts";
 import { makeAudioEntry, makeEsds } from "../../src/remux/mp4/sample-entry.ts";
-import { createTimelines } from "../../src/remux/timelines.ts";
+import { Timelines } from "../../src/remux/timelines.ts";
 import { openFolder, start } from "./mp4-media.ts";
 import { audioFormat, fillPattern, fragmentOf, indexOf, videoFormat } from "./mp4-samples.ts";
 import { adtsFrames, audioPid, createPacketMaker } from "./ts-packet-maker.ts";
@@ -44,12 +44,12 @@ it("samples of fragments that a segment repeats of the one before are left out, 
   const frames = Array.from({ length: 40 }, (_, i): Sample => {
     return { data: fillPattern(50 + i, i), dts: i * 1024, pts: i * 1024, duration: 1024, isSync: true };
   });
-  const writer = openMp4Writer({ path: folder.path("init.mp4"), expectedS: 1 });
+  const writer = new Mp4Writer({ path: folder.path("init.mp4"), expectedS: 1 });
   writer.write(writer.setFormat(audioFormat), frames[0]!);
   writer.finish();
   const read = (...segments: Sample[][]) => {
     const recorder = createRecorder();
-    const demuxer = createMp4Demuxer({ sink: recorder, timelines: createTimelines(), kinds: ["audio"] });
+    const demuxer = createMp4Demuxer({ sink: recorder, timelines: new Timelines(), kinds: ["audio"] });
     const parts = segments.map((samples) => fragmentOf([samples]));
     for (const bytes of [indexOf(folder.path("init.mp4")), ...parts]) demuxer.read(bytes, start);
     demuxer.flush();
@@ -63,11 +63,11 @@ it("samples of fragments that a segment repeats of the one before are left out, 
 
 /** Returns the decode times that the MP4 demuxer has of these fragments of one track, in so many ticks, and how long the samples last. */
 function readTimes(format: TrackFormat, segments: readonly (readonly Sample[])[], ticks: number) {
-  const writer = openMp4Writer({ path: folder.path("times.mp4"), expectedS: 1 });
+  const writer = new Mp4Writer({ path: folder.path("times.mp4"), expectedS: 1 });
   writer.write(writer.setFormat(format), segments[0]![0]!);
   writer.finish();
   const recorder = createRecorder();
-  const demuxer = createMp4Demuxer({ sink: recorder, timelines: createTimelines(), kinds: [format.kind] });
+  const demuxer = createMp4Demuxer({ sink: recorder, timelines: new Timelines(), kinds: [format.kind] });
   const parts = segments.map((samples) => fragmentOf([samples]));
   for (const bytes of [indexOf(folder.path("times.mp4")), ...parts]) demuxer.read(bytes, { ...start });
   demuxer.flush();
@@ -124,13 +124,13 @@ it("audio in fragments gets ticks that are samples, of AAC with SBR those of its
       const [from, to] = [i, i + 1].map((at) => Math.round((at * 1024 * timescale) / 48_000)) as [number, number];
       return { data: fillPattern(50, i), dts: from, pts: from, duration: to - from, isSync: true };
     });
-    const writer = openMp4Writer({ path, expectedS: 1 });
+    const writer = new Mp4Writer({ path, expectedS: 1 });
     writer.write(writer.setFormat({ ...audioFormat, timescale, sampleEntry }), frames[0]!);
     writer.finish();
     // Fragments have no edits that hold for all of them.
     const init = Buffer.from(indexOf(path).toString("latin1").replace("edts", "free"), "latin1");
     const recorder = createRecorder();
-    const demuxer = createMp4Demuxer({ sink: recorder, timelines: createTimelines(), kinds: ["audio"] });
+    const demuxer = createMp4Demuxer({ sink: recorder, timelines: new Timelines(), kinds: ["audio"] });
     for (const bytes of [init, fragmentOf([frames.slice(1)])]) demuxer.read(bytes, start);
     const { formats, samples } = recorder.track("audio");
     return [formats[0]!.timescale, ...samples.map(({ dts }) => dts)];

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createPackedAudioDemuxer } from "../../src/remux/packed-audio/demuxer.ts";
 import { decryptSamples } from "../../src/remux/sample-encryption.ts";
-import { createTimelines } from "../../src/remux/timelines.ts";
+import { Timelines } from "../../src/remux/timelines.ts";
 import { encryptBlocks, encryptFrames, key } from "./sample-encryptor.ts";
 import { adtsFrames, audioPid, avcPicture, createPacketMaker, videoPid } from "./ts-packet-maker.ts";
 import { createRecorder, demux, start } from "./ts-recorder.ts";
@@ -74,7 +74,7 @@ it("streams that the program map names as clear stay as they are, and so do the 
 it("AAC without a container is decrypted after its tags", () => {
   const tag = Buffer.from([0x49, 0x44, 0x33, 4, 0, 0, 0, 0, 0, 0]);
   const recorder = createRecorder();
-  const demuxer = createPackedAudioDemuxer({ sink: recorder, timelines: createTimelines() });
+  const demuxer = createPackedAudioDemuxer({ sink: recorder, timelines: new Timelines() });
   demuxer.read(decryptSamples(Buffer.concat([tag, encryptFrames(adtsFrames(3), 100)]), key), start);
   demuxer.flush();
   expect(recorder.track("audio").samples.map(({ data }) => [...data])).toEqual(

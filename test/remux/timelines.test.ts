@@ -1,19 +1,19 @@
 import { describe, expect, it } from "vitest";
-import { createTimelines } from "../../src/remux/timelines.ts";
+import { Timelines } from "../../src/remux/timelines.ts";
 
 describe("timelines", () => {
   it("keep the first timeline where it is", () => {
-    expect(createTimelines().offset(7, null, 90_000_000)).toBe(0);
+    expect(new Timelines().offset(7, null, 90_000_000)).toBe(0);
   });
 
   it("let the first timeline begin at 0 if its times are since 1970", () => {
-    const timelines = createTimelines();
+    const timelines = new Timelines();
     expect(timelines.offset(7, null, 1_600_000_000)).toBe(-1_600_000_000);
     expect(timelines.offset(7, null, 1_600_000_001)).toBe(-1_600_000_000);
   });
 
   it("put the next timeline where the latest sample of all tracks ended", () => {
-    const timelines = createTimelines();
+    const timelines = new Timelines();
     timelines.offset(0, null, 5);
     timelines.reach(9);
     timelines.reach(8);
@@ -21,7 +21,7 @@ describe("timelines", () => {
   });
 
   it("insert nothing before a timeline whose media times go on, although audio or video before it ended a little later", () => {
-    const timelines = createTimelines();
+    const timelines = new Timelines();
     timelines.offset(0, 3, 5);
     timelines.reach(17.06);
     expect(timelines.offset(1, null, 14)).toBe(3);
@@ -32,7 +32,7 @@ describe("timelines", () => {
   });
 
   it("return the same offset for later calls of a timeline", () => {
-    const timelines = createTimelines();
+    const timelines = new Timelines();
     timelines.offset(0, null, 0);
     timelines.reach(10);
     expect(timelines.offset(1, null, 100)).toBe(-90);
@@ -41,7 +41,7 @@ describe("timelines", () => {
   });
 
   it("put a timeline that several sources begin where none of them overlaps what it had before", () => {
-    const timelines = createTimelines();
+    const timelines = new Timelines();
     timelines.offset(0, null, 0);
     timelines.reach(10);
     timelines.join(1, [
@@ -53,7 +53,7 @@ describe("timelines", () => {
   });
 
   it("put a timeline of one source where none of its tracks overlaps what it had before", () => {
-    const timelines = createTimelines();
+    const timelines = new Timelines();
     timelines.offset(0, null, 0);
     timelines.reach(10);
     const tracks = [
@@ -65,7 +65,7 @@ describe("timelines", () => {
   });
 
   it("put a timeline of one source where the latest sample ended if that is of another source", () => {
-    const timelines = createTimelines();
+    const timelines = new Timelines();
     timelines.offset(0, null, 0);
     timelines.reach(10.5);
     const tracks = [
@@ -76,7 +76,7 @@ describe("timelines", () => {
   });
 
   it("insert nothing before a timeline that several sources begin if its media times go on", () => {
-    const timelines = createTimelines();
+    const timelines = new Timelines();
     timelines.offset(0, null, 0);
     timelines.reach(10.02);
     timelines.join(1, [
@@ -87,7 +87,7 @@ describe("timelines", () => {
   });
 
   it("insert nothing before a timeline that only one source begins, and whose media times go on", () => {
-    const timelines = createTimelines();
+    const timelines = new Timelines();
     timelines.offset(0, null, 0);
     timelines.reach(12);
     timelines.keepOffset(1, { endS: 10, firstS: 10.04 });
@@ -97,7 +97,7 @@ describe("timelines", () => {
   });
 
   it("use a stated offset, even if tracks of a timeline have different ones", () => {
-    const timelines = createTimelines();
+    const timelines = new Timelines();
     expect(timelines.offset(0, 30, 4)).toBe(30);
     expect(timelines.offset(0, 29.5, 4)).toBe(29.5);
     expect(timelines.offset(0, null, 4)).toBe(30);

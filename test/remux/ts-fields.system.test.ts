@@ -1,8 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { Mp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
-import { createTimelines } from "../../src/remux/timelines.ts";
+import { Timelines } from "../../src/remux/timelines.ts";
 import { eightFields, transport } from "./field-stream.ts";
 import { createMediaFolder, hasFfmpeg, probePackets } from "./ts-media.ts";
 import { start } from "./ts-recorder.ts";
@@ -16,8 +16,8 @@ describe.skipIf(!hasFfmpeg)("an MP4 of field-coded H.264", () => {
       const pictures = eightFields.map((picture, i) => (i % 2 === 1 ? { ...picture, kind: second } : picture));
       const source = transport(pictures);
       writeFileSync(media.path("source.ts"), source);
-      const sink = openMp4Writer({ path: media.path("result.mp4"), expectedS: null });
-      const demuxer = createMpegTsDemuxer({ sink, timelines: createTimelines(), kinds: ["video"] });
+      const sink = new Mp4Writer({ path: media.path("result.mp4"), expectedS: null });
+      const demuxer = createMpegTsDemuxer({ sink, timelines: new Timelines(), kinds: ["video"] });
       demuxer.read(source, start);
       demuxer.flush();
       sink.finish();

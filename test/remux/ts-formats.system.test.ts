@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { Mp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
-import { createTimelines } from "../../src/remux/timelines.ts";
+import { Timelines } from "../../src/remux/timelines.ts";
 import { createMediaFolder, hasFfmpeg, videoInput, probePackets, probeStreams, audioInput, x264 } from "./ts-media.ts";
 import { demux, start } from "./ts-recorder.ts";
 import { decodedMd5 } from "../media/read-media.ts";
@@ -124,9 +124,9 @@ function isKey({ flags }: { flags: string }): boolean {
 }
 
 function writeMp4(source: Uint8Array, path: string): void {
-  const sink = openMp4Writer({ path, expectedS: null });
+  const sink = new Mp4Writer({ path, expectedS: null });
   const kinds = ["video", "audio"] as const;
-  const demuxer = createMpegTsDemuxer({ sink, timelines: createTimelines(), kinds });
+  const demuxer = createMpegTsDemuxer({ sink, timelines: new Timelines(), kinds });
   demuxer.read(source, start);
   demuxer.flush();
   sink.finish();

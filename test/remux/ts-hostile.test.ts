@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
 import type { Sample } from "../../src/remux/samples.ts";
-import { createTimelines } from "../../src/remux/timelines.ts";
+import { Timelines } from "../../src/remux/timelines.ts";
 import { ServiceError } from "../../src/model/errors.ts";
 import { createIntegers } from "../random.ts";
 import { adtsFrames, audioPid, avcPicture, createPacketMaker, videoPid } from "./ts-packet-maker.ts";
@@ -235,7 +235,7 @@ describe("an MPEG-TS demuxer of synthetic streams", () => {
     const tables = maker.tables([avc]);
     const read = (...segments: readonly Buffer[][]) => {
       const drops: string[] = [];
-      const [sink, timelines, kinds] = [createRecorder(), createTimelines(), ["video" as const]];
+      const [sink, timelines, kinds] = [createRecorder(), new Timelines(), ["video" as const]];
       const demuxer = createMpegTsDemuxer({ sink, timelines, kinds, onDrop: (kind) => void drops.push(kind) });
       for (const parts of segments) demuxer.read(Buffer.concat(parts), { ...start, durationS: 0.08 });
       demuxer.flush();
@@ -252,7 +252,7 @@ describe("an MPEG-TS demuxer of synthetic streams", () => {
     const head = tables([avc]);
     const read = (...segments: readonly Buffer[]) => {
       const drops: string[] = [];
-      const [sink, timelines] = [createRecorder(), createTimelines()];
+      const [sink, timelines] = [createRecorder(), new Timelines()];
       const demuxer = createMpegTsDemuxer({
         sink,
         timelines,

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { frameChecksum } from "../../src/remux/codecs/flac.ts";
-import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { Mp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
 import { createPackedAudioDemuxer } from "../../src/remux/packed-audio/demuxer.ts";
-import { createTimelines } from "../../src/remux/timelines.ts";
+import { Timelines } from "../../src/remux/timelines.ts";
 import { createMediaFolder, hasFfmpeg, audioInput } from "./ts-media.ts";
 import { adtsFrames, avcPicture, createPacketMaker, videoPid } from "./ts-packet-maker.ts";
 import { createRecorder, cut, start } from "./ts-recorder.ts";
@@ -26,7 +26,7 @@ describe("a demuxer of packed audio", () => {
   it("leaves a gap where the numbers of segments without a tag show that others are missing", () => {
     const dtsOf = (...sequences: number[]) => {
       const recorder = createRecorder();
-      const demuxer = createPackedAudioDemuxer({ sink: recorder, timelines: createTimelines() });
+      const demuxer = createPackedAudioDemuxer({ sink: recorder, timelines: new Timelines() });
       for (const sequence of sequences) demuxer.read(adtsFrames(2), { ...start, sequence, durationS: 2048 / 48_000 });
       demuxer.flush();
       return recorder.track("audio").samples.map(({ dts }) => dts);
@@ -45,7 +45,7 @@ describe("a demuxer of packed audio", () => {
     const video = Buffer.concat([tables, ...[0, 1].map((i) => maker.pes(videoPid, 135_000 + i, avcPicture(i === 0)))]);
     const startOf = (audio: Buffer) => {
       const recorder = createRecorder();
-      const timelines = createTimelines();
+      const timelines = new Timelines();
       createMpegTsDemuxer({ sink: createRecorder(), timelines, kinds: ["video"] }).read(video, start);
       const demuxer = createPackedAudioDemuxer({ sink: recorder, timelines });
       demuxer.read(audio, start);
@@ -58,7 +58,7 @@ describe("a demuxer of packed audio", () => {
 
   it("tells the first time of a segment before it is read, and that it has none", () => {
     const recorder = createRecorder();
-    const demuxer = createPackedAudioDemuxer({ sink: recorder, timelines: createTimelines() });
+    const demuxer = createPackedAudioDemuxer({ sink: recorder, timelines: new Timelines() });
     expect(demuxer.firstTime(Buffer.concat([tag(900_000), adtsFrames(2)]))).toBe(10);
     expect(demuxer.firstTime(adtsFrames(2))).toBeNull();
     expect(recorder.tracks).toEqual([]);
@@ -95,7 +95,7 @@ describe("a demuxer of packed audio", () => {
     const segment = Buffer.concat([table!, audio!, audio!, audio!]);
     const primingOf = (timelines: readonly number[]) => {
       const recorder = createRecorder();
-      const demuxer = createPackedAudioDemuxer({ sink: recorder, timelines: createTimelines() });
+      const demuxer = createPackedAudioDemuxer({ sink: recorder, timelines: new Timelines() });
       for (const timeline of timelines) demuxer.read(segment, { timeline, offsetS: null });
       demuxer.flush();
       return recorder.track("audio").samples.map(({ primingTicks = 0 }) => primingTicks);
@@ -143,7 +143,7 @@ describe("a demuxer of packed audio", () => {
 
   it("continues with another timeline where the first ended", () => {
     const recorder = createRecorder();
-    const demuxer = createPackedAudioDemuxer({ sink: recorder, timelines: createTimelines() });
+    const demuxer = createPackedAudioDemuxer({ sink: recorder, timelines: new Timelines() });
     demuxer.read(Buffer.concat([tag(90_000), adtsFrames(2)]), start);
     demuxer.read(Buffer.concat([tag(0), adtsFrames(2)]), { timeline: 1, offsetS: null });
     demuxer.flush();
@@ -203,8 +203,8 @@ describe("a demuxer of packed audio", () => {
       const plain = ["-write_xing", "0", "-id3v2_version", "0"];
       const args = [...audioInput(3, rate), "-c:a", codec, ...(ext === "mp3" ? plain : [])];
       const source = media.make(name, ...args);
-      const sink = openMp4Writer({ path: media.path("result.mp4"), expectedS: null });
-      const demuxer = createPackedAudioDemuxer({ sink, timelines: createTimelines() });
+      const sink = new Mp4Writer({ path: media.path("result.mp4"), expectedS: null });
+      const demuxer = createPackedAudioDemuxer({ sink, timelines: new Timelines() });
       const [first = source, ...others] = cut(source, () => 10_000);
       demuxer.read(Buffer.concat([tag(126_000), first]), start);
       for (const segment of others) demuxer.read(segment, start);
@@ -260,7 +260,7 @@ function read(segments: readonly (readonly Uint8Array[])[], onDrop = () => {}) {
 
 function readTrack(segments: readonly (readonly Uint8Array[])[], onDrop = () => {}) {
   const recorder = createRecorder();
-  const timelines = createTimelines();
+  const timelines = new Timelines();
   const demuxer = createPackedAudioDemuxer({ sink: recorder, timelines, onDrop });
   for (const parts of segments) demuxer.read(Buffer.concat(parts), { ...start });
   demuxer.flush();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
 import { nullSink, type TrackKind } from "../../src/remux/samples.ts";
-import { createTimelines } from "../../src/remux/timelines.ts";
+import { Timelines } from "../../src/remux/timelines.ts";
 import { adtsFrames, audioPid, avcPicture, createPacketMaker, videoPid } from "./ts-packet-maker.ts";
 import { createRecorder, demux } from "./ts-recorder.ts";
 
@@ -76,7 +76,7 @@ describe("the program of a transport stream", () => {
     const listed = (...maps: Parameters<typeof programs>[0]): Set<TrackKind> => {
       const kinds = new Set<TrackKind>();
       const onTracks = (found: { kinds: readonly TrackKind[] }) => found.kinds.forEach((kind) => kinds.add(kind));
-      const wanted = { sink: nullSink, timelines: createTimelines(), kinds: ["video", "audio"] as const };
+      const wanted = { sink: nullSink, timelines: new Timelines(), kinds: ["video", "audio"] as const };
       const demuxer = createMpegTsDemuxer({ ...wanted, onTracks });
       demuxer.read(Buffer.concat([programs(maps), pes(audioPid, 0, adtsFrames(2))]), { timeline: 0, offsetS: null });
       return kinds;
@@ -143,7 +143,7 @@ describe("the program of a transport stream", () => {
       const drops: TrackKind[] = [];
       const demuxer = createMpegTsDemuxer({
         sink: nullSink,
-        timelines: createTimelines(),
+        timelines: new Timelines(),
         kinds: ["video", "audio"],
         onTracks: (tracks) => kinds.push(...tracks.kinds),
         onDrop: (kind) => drops.push(kind),
@@ -168,7 +168,7 @@ describe("the program of a transport stream", () => {
   it("is read again for another timeline, into the same tracks", () => {
     const { tables, pes } = createPacketMaker();
     const recorder = createRecorder();
-    const timelines = createTimelines();
+    const timelines = new Timelines();
     const demuxer = createMpegTsDemuxer({ sink: recorder, timelines, kinds: ["video", "audio"] });
     const first = [tables([avc, aac]), pes(videoPid, 0, avcPicture(true)), audio(audioPid)];
     const other = [
@@ -194,7 +194,7 @@ describe("the program of a transport stream", () => {
     const { tables, pes } = createPacketMaker();
     const options = {
       sink: createRecorder(),
-      timelines: createTimelines(),
+      timelines: new Timelines(),
       kinds: ["audio"],
     } as const;
     const demuxer = createMpegTsDemuxer(options);
@@ -265,7 +265,7 @@ describe("the program of a transport stream", () => {
   /** Demuxes video and audio from two sources that begin at these times, seconds; returns where they are presented. */
   const demuxApart = (order: readonly { stream: typeof avc; startS: number; offsetS: number | null }[]) => {
     const recorder = createRecorder();
-    const timelines = createTimelines();
+    const timelines = new Timelines();
     for (const { stream, startS, offsetS } of order) {
       const { tables, pes } = createPacketMaker();
       const kind = stream === avc ? "video" : "audio";

@@ -1,6 +1,6 @@
 import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
 import type { Sample, SampleSink, SegmentTiming, TrackFormat, TrackKind } from "../../src/remux/samples.ts";
-import { createTimelines } from "../../src/remux/timelines.ts";
+import { Timelines } from "../../src/remux/timelines.ts";
 
 export interface RecordedTrack {
   formats: TrackFormat[];
@@ -44,7 +44,7 @@ export function demux(
   sequences: readonly number[] = [],
 ): Recorder {
   const recorder = createRecorder();
-  const timelines = createTimelines();
+  const timelines = new Timelines();
   const demuxer = createMpegTsDemuxer({ sink: recorder, timelines, kinds, onDrop });
   for (const [i, segment] of segments.entries()) {
     const sequence = sequences[i];

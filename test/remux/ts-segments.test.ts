@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { Mp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
-import { createTimelines } from "../../src/remux/timelines.ts";
+import { Timelines } from "../../src/remux/timelines.ts";
 import { createMediaFolder, hasFfmpeg, videoInput, probePackets, probeStreams, audioInput, x264 } from "./ts-media.ts";
 import { createRecorder, cut, demux, start } from "./ts-recorder.ts";
 import { decodedMd5 } from "../media/read-media.ts";
@@ -133,7 +133,7 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several segments", () => {
 
   it("puts a timeline that restarts at the end of the one before", () => {
     const recorder = createRecorder();
-    const timelines = createTimelines();
+    const timelines = new Timelines();
     const demuxer = createMpegTsDemuxer({ sink: recorder, timelines, kinds });
     for (const timeline of [4, 5, 6]) demuxer.read(source, { timeline, offsetS: null });
     demuxer.flush();
@@ -159,7 +159,7 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several segments", () => {
       const dropped: string[] = [];
       const sink = createRecorder();
       const onDrop = (kind: string) => dropped.push(kind);
-      const demuxer = createMpegTsDemuxer({ sink, timelines: createTimelines(), kinds, onDrop });
+      const demuxer = createMpegTsDemuxer({ sink, timelines: new Timelines(), kinds, onDrop });
       demuxer.read(Buffer.concat(packets.slice(0, at)), start);
       demuxer.read(Buffer.concat([...packets.slice(0, 3), ...packets.slice(from)]), { timeline, offsetS: null });
       demuxer.flush();
@@ -196,7 +196,7 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several segments", () => {
     });
     const last = (listedS: readonly number[]): number => {
       const recorder = createRecorder();
-      const demuxer = createMpegTsDemuxer({ sink: recorder, timelines: createTimelines(), kinds: ["video"] });
+      const demuxer = createMpegTsDemuxer({ sink: recorder, timelines: new Timelines(), kinds: ["video"] });
       for (const [i, durationS] of listedS.entries()) demuxer.read(segments[i]!, { ...start, durationS });
       demuxer.flush();
       return recorder.track("video").samples.at(-1)!.duration / 90_000;
@@ -208,7 +208,7 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several segments", () => {
 
   it("puts a timeline at its stated offset", () => {
     const recorder = createRecorder();
-    const timelines = createTimelines();
+    const timelines = new Timelines();
     const demuxer = createMpegTsDemuxer({ sink: recorder, timelines, kinds });
     demuxer.read(source, { timeline: 0, offsetS: -1.4 });
     demuxer.read(source, { timeline: 1, offsetS: 98.6 });
@@ -258,7 +258,7 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several segments", () => {
       media.make(`at-${s}.ts`, ...videoInput(), ...audioInput(), ...x264, ...aac, "-output_ts_offset", `${s}`);
     const starts: number[] = [];
     const onUnread = ({ startS }: { startS: number }) => void starts.push(startS);
-    const options = { sink: createRecorder(), timelines: createTimelines(), kinds: ["audio"] as const, onUnread };
+    const options = { sink: createRecorder(), timelines: new Timelines(), kinds: ["audio"] as const, onUnread };
     const demuxer = createMpegTsDemuxer(options);
     for (const segment of [at(10), at(3)]) demuxer.read(segment, start);
     demuxer.flush();
@@ -269,7 +269,7 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several segments", () => {
     const video = media.make("v.ts", ...videoInput(), ...x264);
     const audio = media.make("a.ts", ...audioInput(2.02), ...aac);
     const recorder = createRecorder();
-    const timelines = createTimelines();
+    const timelines = new Timelines();
     const sources = [video, audio].map((bytes) => ({
       bytes,
       demuxer: createMpegTsDemuxer({ sink: recorder, timelines, kinds }),
@@ -288,8 +288,8 @@ describe.skipIf(!hasFfmpeg)("an MPEG-TS demuxer of several segments", () => {
 
   it("sets another format if the video changes its size, in a file that decodes", () => {
     const large = media.make("large.ts", ...videoInput(2, "320x240"), ...audioInput(2), ...x264, ...aac);
-    const sink = openMp4Writer({ path: media.path("sizes.mp4"), expectedS: null });
-    const demuxer = createMpegTsDemuxer({ sink, timelines: createTimelines(), kinds });
+    const sink = new Mp4Writer({ path: media.path("sizes.mp4"), expectedS: null });
+    const demuxer = createMpegTsDemuxer({ sink, timelines: new Timelines(), kinds });
     demuxer.read(source, start);
     demuxer.read(large, { timeline: 1, offsetS: null });
     demuxer.flush();

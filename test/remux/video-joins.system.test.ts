@@ -2,8 +2,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
-import { openMp4Writer } from "../../src/remux/mp4/write/writer.ts";
-import { createTimelines } from "../../src/remux/timelines.ts";
+import { Mp4Writer } from "../../src/remux/mp4/write/writer.ts";
+import { Timelines } from "../../src/remux/timelines.ts";
 import { makeMedia } from "../media/long-media.ts";
 import { readMediaSync } from "../media/read-media.ts";
 import { present } from "./mp4-cuts.ts";
@@ -34,9 +34,9 @@ type Container = keyof typeof containers;
 /** Writes segments into an MP4, those of a list on one timeline; returns its path, and what could be streamed of it before its end. */
 async function write(lists: readonly (readonly string[])[], container: Container) {
   const path = folder.path("joined.mp4");
-  const writer = openMp4Writer({ path, expectedS: 4 });
+  const writer = new Mp4Writer({ path, expectedS: 4 });
   const { create } = containers[container];
-  const demuxer = create({ sink: writer, timelines: createTimelines(), kinds: ["video"] });
+  const demuxer = create({ sink: writer, timelines: new Timelines(), kinds: ["video"] });
   for (const [timeline, segments] of lists.entries()) {
     for (const segment of segments) demuxer.read(readFileSync(segment), { timeline, offsetS: null });
   }

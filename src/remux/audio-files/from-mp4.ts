@@ -2,7 +2,7 @@ import { nameCodec, specificOf } from "../codec-name.ts";
 import { createMp4Demuxer } from "../mp4/read/demuxer.ts";
 import { swapOpusNumbers } from "../mp4/sample-entry.ts";
 import type { FoundTracks, Sample, SampleSink, TrackFormat } from "../samples.ts";
-import { createTimelines } from "../timelines.ts";
+import { Timelines } from "../timelines.ts";
 import { canStateDelay } from "./mp3.ts";
 import { opusRate, opusSamples } from "../codecs/opus.ts";
 import { assertNoPauses, type AudioTrack, damagedAudioError, maxPauseS, type OpenAudioFile } from "./audio-file.ts";
@@ -19,7 +19,7 @@ export function* extractFromMp4(path: string, openAudio: OpenAudioFile, isCut: b
   const sink = createPacketSink(openAudio, isCut);
   let left = 0;
   const onTracks = (found: FoundTracks) => void (left = found.left.audio);
-  const demuxer = createMp4Demuxer({ sink, timelines: createTimelines(), kinds: ["video", "audio"], onTracks });
+  const demuxer = createMp4Demuxer({ sink, timelines: new Timelines(), kinds: ["video", "audio"], onTracks });
   for (const _ of demuxer.readFile({ path }, { timeline: 0, offsetS: null })) {
     if (left > 0 || !sink.isWanted()) return false;
     yield;

@@ -26,7 +26,7 @@ import { numbersInFile } from "./read/number-source.ts";
 import { inSampleTicks, type SampleList } from "./read/sample-list.ts";
 import { readSampleTables } from "./read/sample-tables.ts";
 import { readWindows } from "./read/sample-windows.ts";
-import { openMp4Writer } from "./write/writer.ts";
+import { Mp4Writer } from "./write/writer.ts";
 
 export interface CutOptions {
   /** An MP4 file that is not fragmented. */
@@ -81,7 +81,7 @@ export async function cutMp4(options: CutOptions): Promise<Cut | null> {
   }
   const durationS = plan.kept.reduce((sum, { startS, endS }) => sum + endS - startS, 0);
   const additions = await options.additions(plan);
-  const writer = openMp4Writer({ path: target, expectedS: durationS, maxBytes, additionBytes });
+  const writer = new Mp4Writer({ path: target, expectedS: durationS, maxBytes, additionBytes });
   try {
     const write = createTrackSink(writer, plan.tracks, language);
     for (const window of readWindows(file, samplesOf(plan))) {
@@ -203,11 +203,7 @@ interface OpenTrack {
  * Adds the tracks to the writer, the first audio in this language if it states none. Returns a function that writes a sample, whose
  * offset counts from the start of `bytes`.
  */
-function createTrackSink(
-  writer: ReturnType<typeof openMp4Writer>,
-  tracks: readonly PlannedTrack[],
-  language: string | null,
-) {
+function createTrackSink(writer: Mp4Writer, tracks: readonly PlannedTrack[], language: string | null) {
   const open = new Map<InitTrack, OpenTrack>();
   const firstAudio = tracks.find(({ list }) => list.track.formats[0]!.kind === "audio");
   for (const planned of tracks) {

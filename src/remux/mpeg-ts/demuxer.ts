@@ -10,7 +10,7 @@ import type { Demuxer, DemuxerOptions, SegmentTiming, TrackKind } from "../sampl
 import { createTrackOutputs } from "../track-output.ts";
 import { createPacketReader, mediaOf, packetLength, pesStart, streamIdAt } from "./packets.ts";
 import { pidOf, PidTable } from "./pids.ts";
-import { createProgramReader, type ProgramReader } from "./program.ts";
+import { ProgramReader, type ProgramReaderOptions } from "./program.ts";
 import { createStreamReaders } from "./stream-readers.ts";
 import { type PesTime, ticksPerSecond, unwrap } from "../elementary-streams/timestamps.ts";
 import { longestTimeEnd, readPesTime } from "./pes.ts";
@@ -32,13 +32,13 @@ export function createMpegTsDemuxer(options: DemuxerOptions): Demuxer {
     const isMissing = kinds.includes(kind) && !streams.has(kind);
     if (isMissing) onTracks?.({ kinds: [kind], audio: 0, left: { video: 0, audio: 0 } });
   };
-  const onProgram: Parameters<typeof createProgramReader>[2] = (chosen, left, subtitles) => {
+  const onProgram: ProgramReaderOptions["onProgram"] = (chosen, left, subtitles) => {
     streams.set(chosen);
     const found = chosen.map(({ kind }) => kind);
     onTracks?.({ kinds: found, audio: found.filter((kind) => kind === "audio").length, left });
     onSubtitles?.(subtitles);
   };
-  const program = createProgramReader(pids, { kinds, audio }, onProgram, onUnreadKind);
+  const program = new ProgramReader(pids, { kinds, audio, onProgram, onOther: onUnreadKind });
   const route = createPacketRouter(pids, program, onUnreadKind);
   const segments = createSegmentCounter(route, program);
   const packets = createPacketReader(withUnread(segments.read, program, unread), () => streams.cut());

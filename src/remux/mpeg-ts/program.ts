@@ -12,92 +12,92 @@ import {
   listSubtitles,
 } from "./streams.ts";
 
-export type ProgramReader = ReturnType<typeof createProgramReader>;
-
 const maxPrograms = 64;
 
-/**
- * Creates a reader of program association and program map (ISO/IEC 13818-1 §2.4.4).
- * @param onProgram Gets the streams to read, how many others are left out, and the subtitles, first and whenever the program map changes.
- * @param onOther Gets the kind of each stream of other programs, whenever the map of one is there.
- */
-export function createProgramReader(
-  pids: PidTable,
-  wanted: { kinds: readonly TrackKind[]; audio: AudioChoice },
-  onProgram: (
-    streams: readonly ChosenStream[],
-    left: FoundTracks["left"],
-    subtitles: readonly UnreadSubtitles[],
-  ) => void,
-  onOther: (kind: TrackKind) => void,
-) {
-  /** Of the maps, by PID. */
-  const readers = new Map<number, PidReader>();
-  const chosen = new ChosenProgram();
-  /** The last map. */
-  let latest = "";
-  let hasMap = false;
-  let videoPid: number | undefined;
-  const unknownPids = new Set<number>();
+export interface ProgramReaderOptions {
+  kinds: readonly TrackKind[];
+  audio: AudioChoice;
+  /** Gets the streams to read, how many others are left out, and the subtitles, first and whenever the program map changes. */
+  onProgram(streams: readonly ChosenStream[], left: FoundTracks["left"], subtitles: readonly UnreadSubtitles[]): void;
+  /** Gets the kind of each stream of other programs, whenever the map of one is there. */
+  onOther(kind: TrackKind): void;
+}
 
-  const onMap = (pid: number, section: Buffer): void => {
+/** Reads program association and program map (ISO/IEC 13818-1 §2.4.4). */
+export class ProgramReader {
+  /** Streams of which no map says what they are. */
+  readonly unknownPids = new Set<number>();
+  /** Of the first video stream that the latest map lists; undefined: it lists none. */
+  videoPid: number | undefined;
+  /** A program map has been read, whatever streams it has. */
+  hasMap = false;
+  readonly #pids: PidTable;
+  readonly #options: ProgramReaderOptions;
+  /** Of the maps, by PID. */
+  readonly #readers = new Map<number, PidReader>();
+  readonly #chosen = new ChosenProgram();
+  /** The last map. */
+  #latest = "";
+
+  constructor(pids: PidTable, options: ProgramReaderOptions) {
+    this.#pids = pids;
+    this.#options = options;
+    pids.set(
+      associationPid,
+      createSectionReader((section) => this.#readAssociations(section)),
+    );
+  }
+
+  /** Its map has been read since the last `reset`. */
+  get isFound(): boolean {
+    return this.#chosen.isKnown;
+  }
+
+  /** Looks for a program again; the last one stays in use until another is found. */
+  reset(): void {
+    for (const [pid, reader] of this.#readers) this.#pids.delete(pid, reader);
+    this.#readers.clear();
+    this.#chosen.clear();
+    this.#latest = "";
+  }
+
+  #readAssociations(section: Buffer): void {
+    const programs = readAssociations(section);
+    if (!programs) return;
+    this.#chosen.associate(programs);
+    for (const { pid } of programs) {
+      const known = this.#readers.get(pid);
+      const read = this.#pids.get(pid);
+      // The PID may have had a stream of the program before, but not one of the program that goes on.
+      const isTaken = read !== undefined && (read === known || this.#chosen.isKnown);
+      const isTooMany = known === undefined && this.#readers.size >= maxPrograms;
+      if (isTaken || pid === associationPid || isTooMany) continue;
+      const reader = known ?? createSectionReader((map) => this.#readMap(pid, map));
+      this.#readers.set(pid, reader);
+      this.#pids.set(pid, reader);
+    }
+  }
+
+  #readMap(pid: number, section: Buffer): void {
+    const { kinds, audio, onProgram, onOther } = this.#options;
     const number = readProgramNumber(section);
-    if (chosen.isKnown && !chosen.is(pid, number)) {
+    if (this.#chosen.isKnown && !this.#chosen.is(pid, number)) {
       for (const kind of kindsIn(readProgramMap(section) ?? [])) onOther(kind);
       return;
     }
     const content = section.toString("latin1");
-    if (content === latest) return;
+    if (content === this.#latest) return;
     const program = readProgramMap(section);
     if (!program) return;
-    hasMap = true;
-    videoPid = findVideo(program);
-    const streams = chooseStreams(program, wanted.kinds, wanted.audio);
+    this.hasMap = true;
+    this.videoPid = findVideo(program);
+    const streams = chooseStreams(program, kinds, audio);
     if (streams.length === 0) return;
-    chosen.set(pid, number);
-    latest = content;
-    for (const unknown of findUnknown(program)) unknownPids.add(unknown);
+    this.#chosen.set(pid, number);
+    this.#latest = content;
+    for (const unknown of findUnknown(program)) this.unknownPids.add(unknown);
     onProgram(streams, countLeft(program, streams), listSubtitles(program));
-  };
-  const onAssociations = (section: Buffer): void => {
-    const programs = readAssociations(section);
-    if (!programs) return;
-    chosen.associate(programs);
-    for (const { pid } of programs) {
-      const known = readers.get(pid);
-      const read = pids.get(pid);
-      // The PID may have had a stream of the program before, but not one of the program that goes on.
-      const isTaken = read !== undefined && (read === known || chosen.isKnown);
-      if (isTaken || pid === associationPid || (known === undefined && readers.size >= maxPrograms)) continue;
-      const reader = known ?? createSectionReader((map) => onMap(pid, map));
-      readers.set(pid, reader);
-      pids.set(pid, reader);
-    }
-  };
-  pids.set(associationPid, createSectionReader(onAssociations));
-  return {
-    /** Streams of which no map says what they are. */
-    unknownPids,
-    /** Of the first video stream that the latest map lists; undefined: it lists none. */
-    get videoPid(): number | undefined {
-      return videoPid;
-    },
-    /** A program map has been read, whatever streams it has. */
-    get hasMap(): boolean {
-      return hasMap;
-    },
-    /** Its map has been read since the last `reset`. */
-    get isFound(): boolean {
-      return chosen.isKnown;
-    },
-    /** Looks for a program again; the last one stays in use until another is found. */
-    reset(): void {
-      for (const [pid, reader] of readers) pids.delete(pid, reader);
-      readers.clear();
-      chosen.clear();
-      latest = "";
-    },
-  };
+  }
 }
 
 type Program = NonNullable<ReturnType<typeof readAssociations>>[number];

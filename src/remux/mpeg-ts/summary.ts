@@ -1,6 +1,6 @@
 import { ServiceError, unlessUnreadable } from "../../model/errors.ts";
 import type { AudioChoice } from "../audio-choice.ts";
-import { createTimelines, discontinuityLimits, isDiscontinuity } from "../timelines.ts";
+import { Timelines, discontinuityLimits, isDiscontinuity } from "../timelines.ts";
 import { readTimestamp, ticksPerSecond, unwrap } from "../elementary-streams/timestamps.ts";
 import { type OpenFile, openFile, readChunks } from "../open-file.ts";
 import type { MediaSummary } from "../media-summary.ts";
@@ -68,7 +68,7 @@ function readVideoSize(file: OpenFile): Pick<MediaSummary, "width" | "height"> {
 
 /** Reads the first 8 MiB, at most until `isDone`; what is damaged, or of another codec, says nothing. */
 function demuxStart(file: OpenFile, options: Omit<DemuxerOptions, "timelines">, isDone: () => boolean): void {
-  const demuxer = createMpegTsDemuxer({ timelines: createTimelines(), ...options });
+  const demuxer = createMpegTsDemuxer({ timelines: new Timelines(), ...options });
   unlessUnreadable(() => {
     for (const chunk of readChunks(file, Math.min(file.size, maxSizeBytes))) {
       demuxer.read(chunk, start);

@@ -7,10 +7,10 @@ import { DemuxSession, joinTimelines, leastAdvanced, summarize, type Written } f
 import type { MediaPosition } from "../texts/place-cues.ts";
 import type { Additions } from "../../../remux/additions.ts";
 import { allAudio, type AudioChoice, firstAudio } from "../../../remux/audio-choice.ts";
-import { openMp4Writer } from "../../../remux/mp4/write/writer.ts";
+import { Mp4Writer } from "../../../remux/mp4/write/writer.ts";
 import type { TrackKind } from "../../../remux/samples.ts";
 import { describeAudio, withDetails } from "../../../remux/track-details.ts";
-import { createTimelines } from "../../../remux/timelines.ts";
+import { Timelines } from "../../../remux/timelines.ts";
 import type { StreamJournal } from "../../../files/stream-journal.ts";
 import { fileType } from "../../../parsers/media-type.ts";
 
@@ -65,8 +65,8 @@ export async function remux(options: RemuxOptions): Promise<Written> {
   const { expectedS, maxBytes, additions, stream = null } = options;
   const additionBytes = () => additions.bytes();
   const onMove = (by: number | null) => stream?.journal.setShift(by);
-  const writer = openMp4Writer({ path: target, expectedS, maxBytes, additionBytes, onMove });
-  const timelines = createTimelines();
+  const writer = new Mp4Writer({ path: target, expectedS, maxBytes, additionBytes, onMove });
+  const timelines = new Timelines();
   let place = 0;
   const hasAudio = audio.some(({ role }) => role === "audio");
   const start = (source: RemuxedStream) => {
@@ -131,7 +131,7 @@ interface StreamOutput {
 const intervalMs = 250;
 
 interface PublisherOptions extends StreamOutput {
-  writer: ReturnType<typeof openMp4Writer>;
+  writer: Mp4Writer;
   /** Of the file that is written; in the folder of the journal. */
   path: string;
   sessions: readonly DemuxSession[];

@@ -6,10 +6,12 @@ import {
   type ByteSpan,
   type Demuxer,
   type DemuxerOptions,
+  type MediaFile,
   type MediaRange,
   type SegmentTiming,
   sortedIndex,
   spanOf,
+  type TrackKind,
 } from "../../samples.ts";
 import { checkSampleTables } from "./check-tables.ts";
 import { completeFileBoxes, fileBoxes, isCompleteMp4, readRange } from "./file-boxes.ts";
@@ -19,7 +21,7 @@ import { type InitTrack, readInit, readVideoTimes, secondsOf, type TimedTrack } 
 import { numbersIn, numbersInFile } from "./number-source.ts";
 import { createSampleOutput, earliestS } from "./sample-output.ts";
 import { readSampleTables } from "./sample-tables.ts";
-import { readWindows } from "./sample-windows.ts";
+import { readWindows, type SampleWindow } from "./sample-windows.ts";
 
 /**
  * Creates a demuxer of MP4, fragmented (ISO/IEC 14496-12 §8.8) or not. It passes sample entries and
@@ -27,79 +29,86 @@ import { readWindows } from "./sample-windows.ts";
  * fragments with their media data, or both.
  */
 export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
-  const { sink, timelines, kinds, onDrop = () => {}, onUnread } = options;
-  const output = createSampleOutput(sink, timelines, onDrop);
-  const repair = createFragmentRepair();
-  const video = kinds.includes("video") ? undefined : createVideoTimes(onUnread);
-  let tracks: InitTrack[] | undefined;
-  let nextDts = new Map<InitTrack, number>();
+  return new Mp4Demuxer(options);
+}
 
-  function readMoov(bytes: Uint8Array, moov: Box): InitTrack[] {
-    tracks = readInit(bytes, moov, options);
-    nextDts = new Map();
-    video?.readMoov(bytes, moov);
-    for (const track of tracks) output.addTrack(track);
-    return tracks;
+class Mp4Demuxer implements Required<Demuxer> {
+  readonly #options: DemuxerOptions;
+  readonly #onDrop: (kind: TrackKind) => void;
+  readonly #output: ReturnType<typeof createSampleOutput>;
+  readonly #repair = createFragmentRepair();
+  readonly #video: ReturnType<typeof createVideoTimes> | undefined;
+  #tracks: InitTrack[] | undefined;
+  #nextDts = new Map<InitTrack, number>();
+
+  constructor(options: DemuxerOptions) {
+    const { sink, timelines, kinds, onDrop = () => {}, onUnread } = options;
+    this.#options = options;
+    this.#onDrop = onDrop;
+    this.#output = createSampleOutput(sink, timelines, onDrop);
+    this.#video = kinds.includes("video") ? undefined : createVideoTimes(onUnread);
   }
 
-  const demuxer: Required<Demuxer> = {
-    read(segment, timing) {
-      if (segment.length === 0) return;
-      const budget = createBudget(segment.length);
-      const boxes = [...boxesIn(segment)];
-      const hasData = boxes.some(({ type }) => type === "mdat");
-      if (!boxes.some(isIndex)) for (const { formats } of tracks ?? []) onDrop(formats[0]!.kind);
-      for (const found of boxes) {
-        if (found.type === "moov") {
-          if (hasData) checkSampleTables(numbersIn(segment));
-          const samples = readSampleTables(segment, readMoov(segment, found), budget);
-          if (hasData) output.write(segment, [...samples], timing);
-        } else if (found.type === "moof") {
-          if (tracks === undefined) throw damagedError("a fragment comes before any init section");
-          const samples = readFragment(segment, found, { tracks, nextDts, budget });
-          output.write(segment, repair(segment, samples, timing), timing);
-          video?.readFragment(segment, found, { ...timing, offsetS: output.latestOffset(timing) });
-        }
+  read(segment: Uint8Array, timing: SegmentTiming): void {
+    if (segment.length === 0) return;
+    const output = this.#output;
+    const budget = createBudget(segment.length);
+    const boxes = [...boxesIn(segment)];
+    const hasData = boxes.some(({ type }) => type === "mdat");
+    if (!boxes.some(isIndex)) for (const { formats } of this.#tracks ?? []) this.#onDrop(formats[0]!.kind);
+    for (const found of boxes) {
+      if (found.type === "moov") {
+        if (hasData) checkSampleTables(numbersIn(segment));
+        const samples = readSampleTables(segment, this.#readMoov(segment, found), budget);
+        if (hasData) output.write(segment, [...samples], timing);
+      } else if (found.type === "moof") {
+        if (this.#tracks === undefined) throw damagedError("a fragment comes before any init section");
+        const samples = readFragment(segment, found, { tracks: this.#tracks, nextDts: this.#nextDts, budget });
+        output.write(segment, this.#repair(segment, samples, timing), timing);
+        this.#video?.readFragment(segment, found, { ...timing, offsetS: output.latestOffset(timing) });
       }
-    },
-    firstTime: (segment) => firstTimeIn(segment, { tracks, nextDts }, options),
-    /**
-     * The index (`moov`) may be anywhere in the file. Memory: the index, and 8 MiB or one fragment.
-     * @throws also `upstream_invalid` if a top-level box is cut off, or if the index, a fragment or a
-     * sample has over 256 MiB, or a growing file has fragments; the file system's own errors.
-     */
-    *readFile({ path, within, growth }, timing) {
-      using file = openFile(path);
-      if (growth !== undefined) {
-        yield* readGrowing({ path, fd: file.fd, size: growth.totalBytes }, timing, growth.index);
-        return;
-      }
-      checkSampleTables(numbersInFile(file.fd));
-      const boxes = boxesOf(file, path);
-      const moov = boxes.find(({ type }) => type === "moov");
-      for (const window of moov ? readIndexed(file, readRange(file.fd, moov), { readMoov, within }) : []) {
-        const { bytes, samples } = window.read();
-        output.write(bytes, samples, timing);
-        yield;
-      }
-      for (const fragment of pairFragments(file.fd, boxes)) {
-        demuxer.read(readRange(file.fd, fragment), timing);
-        yield;
-      }
-    },
-    flush: output.flush,
-  };
+    }
+  }
 
-  function* readGrowing(
+  firstTime(segment: Uint8Array): number | null | undefined {
+    return firstTimeIn(segment, { tracks: this.#tracks, nextDts: this.#nextDts }, this.#options);
+  }
+
+  /**
+   * The index (`moov`) may be anywhere in the file. Memory: the index, and 8 MiB or one fragment.
+   * @throws also `upstream_invalid` if a top-level box is cut off, or if the index, a fragment or a
+   * sample has over 256 MiB, or a growing file has fragments; the file system's own errors.
+   */
+  *readFile({ path, within, growth }: MediaFile, timing: SegmentTiming): Generator<number | undefined, void> {
+    using file = openFile(path);
+    if (growth !== undefined) {
+      yield* this.#readGrowing({ path, fd: file.fd, size: growth.totalBytes }, timing, growth.index);
+      return;
+    }
+    checkSampleTables(numbersInFile(file.fd));
+    const boxes = boxesOf(file, path);
+    const moov = boxes.find(({ type }) => type === "moov");
+    if (moov !== undefined) {
+      for (const window of this.#readIndexed(file, readRange(file.fd, moov), { within })) {
+        this.#writeWindow(window, timing);
+        yield;
+      }
+    }
+    for (const fragment of pairFragments(file.fd, boxes)) {
+      this.read(readRange(file.fd, fragment), timing);
+      yield;
+    }
+  }
+
+  *#readGrowing(
     file: ReadFile & { path: string },
     timing: SegmentTiming,
     index = readFrontIndex(file),
   ): Generator<number | undefined, void> {
     checkSampleTables(numbersIn(index, file.size), index.length);
-    for (const window of readIndexed(file, index, { readMoov, spanAt })) {
+    for (const window of this.#readIndexed(file, index, { spanAt })) {
       yield window.end;
-      const { bytes, samples } = window.read();
-      output.write(bytes, samples, timing);
+      this.#writeWindow(window, timing);
       yield;
     }
     yield file.size;
@@ -108,7 +117,34 @@ export function createMp4Demuxer(options: DemuxerOptions): Required<Demuxer> {
     }
   }
 
-  return demuxer;
+  flush(): void {
+    this.#output.flush();
+  }
+
+  #writeWindow(window: SampleWindow, timing: SegmentTiming): void {
+    const { bytes, samples } = window.read();
+    this.#output.write(bytes, samples, timing);
+  }
+
+  #readMoov(bytes: Uint8Array, moov: Box): InitTrack[] {
+    const tracks = readInit(bytes, moov, this.#options);
+    this.#tracks = tracks;
+    this.#nextDts = new Map();
+    this.#video?.readMoov(bytes, moov);
+    for (const track of tracks) this.#output.addTrack(track);
+    return tracks;
+  }
+
+  /** Returns windows of the samples in the tables of the index: those within these spans, or all. `spanAt`: as for `readWindows`. */
+  #readIndexed(
+    file: ReadFile,
+    index: Uint8Array,
+    { within, spanAt: span }: Pick<MediaFile, "within"> & { spanAt?: (position: number) => number },
+  ) {
+    const budget = createBudget(file.size, maxFileSamples);
+    const samples = readSampleTables(index, this.#readMoov(index, firstBox(index)), budget);
+    return readWindows(file, within === undefined ? samples : samplesWithin(samples, within), span);
+  }
 }
 
 /** How much of a growing file is waited for at once: less at its start, so that the first media come early. */
@@ -199,22 +235,6 @@ function firstTimeIn(
     if (samples.length > 0) return earliestS(samples);
   }
   return boxes.some(({ type }) => type === "mdat") ? null : undefined;
-}
-
-type ReadMoov = (bytes: Uint8Array, moov: Box) => InitTrack[];
-
-interface ReadIndexedOptions {
-  readMoov: ReadMoov;
-  within?: readonly ByteSpan[] | undefined;
-  /** As for `readWindows`. */
-  spanAt?: (position: number) => number;
-}
-
-/** Yields windows of the samples in the tables of the index, whose tracks `readMoov` reads: those within these spans, or all. */
-function readIndexed(file: ReadFile, index: Uint8Array, { readMoov, within, spanAt: span }: ReadIndexedOptions) {
-  const budget = createBudget(file.size, maxFileSamples);
-  const samples = readSampleTables(index, readMoov(index, firstBox(index)), budget);
-  return readWindows(file, within === undefined ? samples : samplesWithin(samples, within), span);
 }
 
 function* samplesWithin(samples: Iterable<IndexedSample>, spans: readonly ByteSpan[]): Generator<IndexedSample> {

@@ -4,7 +4,7 @@ import { readFully } from "./file-boxes.ts";
 import type { IndexedSample } from "./indexed-sample.ts";
 
 /** Samples of a file that are read together. */
-interface SampleWindow<Indexed extends IndexedSample = IndexedSample> {
+export interface SampleWindow<Indexed extends IndexedSample = IndexedSample> {
   /** Where the last of their bytes ends in the file. */
   end: number;
   /**

@@ -6,7 +6,7 @@ import { MediaData } from "./media-data.ts";
 import { userData } from "./tags.ts";
 import { writeTexts } from "./text-track.ts";
 import { type TrackIndex, TrackWriter } from "./track.ts";
-import type { SampleSink } from "../../samples.ts";
+import type { Sample, SampleSink, TrackFormat } from "../../samples.ts";
 
 export interface Mp4WriterOptions {
   /** Is created or overwritten. */
@@ -28,105 +28,140 @@ export interface Mp4WriterOptions {
 }
 
 /**
- * Opens a sink that writes samples into one MP4 file (ISO/IEC 14496-12) with its index in front. Uses about 10 MiB of memory,
- * 22 MiB after `drain`, plus at most 24 bytes per sample. After an error of any function the file is removed, and what
+ * A sink that writes samples into one MP4 file (ISO/IEC 14496-12) with its index in front. Uses about 10 MiB of memory,
+ * 22 MiB after `drain`, plus at most 24 bytes per sample. After an error of any method the file is removed, and what
  * is written later throws the same error.
- * @throws the file system's own errors; from every function also ServiceError `too_large` beyond `maxBytes`, and
- * `upstream_invalid` for samples that no MP4 can hold.
+ *
+ * Every method throws the file system's own errors, and ServiceError `too_large` beyond `maxBytes` and `upstream_invalid` for samples
+ * that no MP4 can hold.
  */
-export function openMp4Writer(options: Mp4WriterOptions) {
-  const { path, expectedS, maxBytes = Number.MAX_SAFE_INTEGER, additionBytes = () => 0 } = options;
-  const tracks: TrackWriter[] = [];
-  const reserveBytes = () => estimateIndexBytes(indexesOf(tracks), expectedS) + additionBytes();
-  const media = new MediaData({ path, maxBytes, reserveBytes, onMove: options.onMove });
-  let fragments: Fragments | undefined;
-  let hasEnded = false;
-  const append = (chunk: Uint8Array): number => media.append(chunk);
+export class Mp4Writer implements SampleSink {
+  readonly #tracks: TrackWriter[] = [];
+  readonly #media: MediaData;
+  readonly #expectedS: number | null;
+  #fragments: Fragments | undefined;
+  #hasEnded = false;
 
-  function discardAndThrow(error: unknown): never {
-    media.discard(error);
-    throw error;
+  /** Creates or overwrites the file. */
+  constructor({
+    path,
+    expectedS,
+    maxBytes = Number.MAX_SAFE_INTEGER,
+    additionBytes = () => 0,
+    onMove,
+  }: Mp4WriterOptions) {
+    const reserveBytes = () => estimateIndexBytes(indexesOf(this.#tracks), expectedS) + additionBytes();
+    this.#media = new MediaData({ path, maxBytes, reserveBytes, onMove });
+    this.#expectedS = expectedS;
   }
 
-  /** Removes the file if `call` throws. */
-  function guarded<T>(call: () => T): T {
-    try {
-      return call();
-    } catch (error) {
-      return discardAndThrow(error);
-    }
+  setFormat(format: TrackFormat, track?: number): number {
+    return this.#guard(() => {
+      if (track === undefined)
+        return this.#tracks.push(new TrackWriter(format, (chunk) => this.#media.append(chunk))) - 1;
+      this.#trackAt(track).setFormat(format);
+      return track;
+    });
   }
 
-  function trackAt(number: number): TrackWriter {
-    const track = tracks[number];
+  write(track: number, sample: Sample): void {
+    this.#guard(() => this.#trackAt(track).write(sample));
+  }
+
+  /** Bytes of the media data so far. */
+  get size(): number {
+    return this.#media.size;
+  }
+
+  /**
+   * From its first call on, samples are written to the file in other threads. Resolves once few of them are left; a
+   * `write` that would leave too many waits for the disk itself.
+   */
+  drain(): Promise<void> {
+    return this.#guardPromise(this.#media.writes.drain());
+  }
+
+  /** Resolves once all samples are written that fill a buffer; to be awaited between `drain` and `finish`. */
+  settle(): Promise<void> {
+    return this.#guardPromise(this.#media.writes.settle());
+  }
+
+  /**
+   * Ends the tracks; returns when what is presented starts, on the timeline of the samples, seconds.
+   * @throws ServiceError `upstream_invalid` if no sample was written.
+   */
+  end(): number {
+    return this.#guard(() => {
+      this.#hasEnded = true;
+      for (const track of this.#tracks) track.end();
+      return Math.min(...presentedIndexes(this.#tracks).map(startS));
+    });
+  }
+
+  /** Ends the chunks, so that the samples so far can be published before the next ones come. */
+  cut(): void {
+    this.#guard(() => {
+      for (const track of this.#tracks) track.cut();
+    });
+  }
+
+  /**
+   * Returns the next fragments of the file, from its first one on, for readers while it is being written; their media
+   * data are in the file, at these offsets. None if there are none yet, undefined if what was written cannot be expressed in
+   * fragments: samples are hidden, which a stream would show, or a track or a sample entry came late.
+   *
+   * @param isComplete There will be no further tracks; before that, and before each has samples, there are no fragments.
+   */
+  async publish(isComplete: boolean): Promise<Fragment[] | undefined> {
+    const tracks = this.#tracks;
+    if (tracks.some(({ hasHiddenTime }) => hasHiddenTime)) return undefined;
+    const isReady = isComplete && (this.#hasEnded || tracks.every(({ isPresented }) => isPresented));
+    if (this.#fragments === undefined && !isReady) return [];
+    const fragments = (this.#fragments ??= startFragments(tracks, this.#expectedS));
+    const made = fragments.take();
+    if (fragments.isBroken || fragments.trackCount < tracks.length) return undefined;
+    if (made.length === 0) return made;
+    const start = await this.#guardPromise(this.#media.publish());
+    return made.map(({ offset, ...fragment }) => ({ ...fragment, offset: start + offset }));
+  }
+
+  /**
+   * Completes and closes the file; the caller flushes it to the disk. Returns its bytes, its duration, and
+   * its pixels as shown, `null` without video.
+   * @throws ServiceError `upstream_invalid` if no sample was written.
+   */
+  finish(additions: Additions = noAdditions) {
+    return this.#guard(() => finish(this.#tracks, this.#media, additions));
+  }
+
+  /** Closes and removes the file; does nothing after `finish` or an error. */
+  discard(): void {
+    this.#media.discard();
+  }
+
+  #trackAt(number: number): TrackWriter {
+    const track = this.#tracks[number];
     if (track === undefined) throw new RangeError(`there is no track ${number}`);
     return track;
   }
 
-  const sink: SampleSink = {
-    setFormat: (format, track) =>
-      guarded(() => {
-        if (track === undefined) return tracks.push(new TrackWriter(format, append)) - 1;
-        trackAt(track).setFormat(format);
-        return track;
-      }),
-    write: (track, sample) => guarded(() => trackAt(track).write(sample)),
-  };
-  return {
-    ...sink,
-    /** Returns the bytes of the media data so far. */
-    get size(): number {
-      return media.size;
-    },
-    /**
-     * From its first call on, samples are written to the file in other threads. Resolves once few of them are left; a
-     * `write` that would leave too many waits for the disk itself.
-     */
-    drain: (): Promise<void> => media.writes.drain().catch(discardAndThrow),
-    /** Resolves once all samples are written that fill a buffer; to be awaited between `drain` and `finish`. */
-    settle: (): Promise<void> => media.writes.settle().catch(discardAndThrow),
-    /**
-     * Ends the tracks; returns when what is presented starts, on the timeline of the samples, seconds.
-     * @throws ServiceError `upstream_invalid` if no sample was written.
-     */
-    end: () =>
-      guarded(() => {
-        hasEnded = true;
-        for (const track of tracks) track.end();
-        return Math.min(...presentedIndexes(tracks).map(startS));
-      }),
-    /** Ends the chunks, so that the samples so far can be published before the next ones come. */
-    cut: () =>
-      guarded(() => {
-        for (const track of tracks) track.cut();
-      }),
-    /**
-     * Returns the next fragments of the file, from its first one on, for whoever reads it while it is being written; their media
-     * data are in the file, at these offsets. None if there are none yet, undefined if what was written cannot be expressed in
-     * fragments: samples are hidden, which a stream would show, or a track or a sample entry came late.
-     *
-     * @param isComplete There will be no further tracks; before that, and before each has samples, there are no fragments.
-     */
-    async publish(isComplete: boolean): Promise<Fragment[] | undefined> {
-      if (tracks.some(({ hasHiddenTime }) => hasHiddenTime)) return undefined;
-      const isReady = isComplete && (hasEnded || tracks.every(({ isPresented }) => isPresented));
-      if (fragments === undefined && !isReady) return [];
-      fragments ??= startFragments(tracks, expectedS);
-      const made = fragments.take();
-      if (fragments.isBroken || fragments.trackCount < tracks.length) return undefined;
-      if (made.length === 0) return made;
-      const start = await media.publish().catch(discardAndThrow);
-      return made.map(({ offset, ...fragment }) => ({ ...fragment, offset: start + offset }));
-    },
-    /**
-     * Completes and closes the file; flushing it to the disk is left to the caller. Returns its bytes, its duration, and
-     * its pixels as shown, `null` without video.
-     * @throws ServiceError `upstream_invalid` if no sample was written.
-     */
-    finish: (additions: Additions = noAdditions) => guarded(() => finish(tracks, media, additions)),
-    /** Closes and removes the file; does nothing after `finish` or an error. */
-    discard: (): void => media.discard(),
-  };
+  /** Removes the file if `call` throws. */
+  #guard<T>(call: () => T): T {
+    try {
+      return call();
+    } catch (error) {
+      return this.#discardAndThrow(error);
+    }
+  }
+
+  #guardPromise<T>(work: Promise<T>): Promise<T> {
+    return work.catch((error: unknown) => this.#discardAndThrow(error));
+  }
+
+  #discardAndThrow(error: unknown): never {
+    this.#media.discard(error);
+    throw error;
+  }
 }
 
 function indexesOf(tracks: readonly TrackWriter[]): TrackIndex[] {
