@@ -62,7 +62,6 @@ export interface Mpd {
 const maxElements = 10_000;
 /** Of one element; each Representation inherits all. */
 const maxDescriptors = 64;
-const tooMany = "it has more Representations or descriptors than are read";
 const maxTextLength = 8_192;
 /** More than a URL may have, so that too long ones are still refused. */
 const maxAttributeLength = 2 * maxTextLength;
@@ -77,7 +76,7 @@ const maxAttributeLength = 2 * maxTextLength;
  */
 export function parseMpd(text: string, url: URL, base: number): Mpd {
   checkLength(text, url);
-  const tree = createTree();
+  const tree = new MpdTree();
   const namespaces = createNamespaces();
   let isRefused = false;
   let depth = 0;
@@ -97,7 +96,7 @@ export function parseMpd(text: string, url: URL, base: number): Mpd {
           tree.attribute(name, value);
         }
       },
-      ontext: tree.text,
+      ontext: (chunk) => tree.text(chunk),
       onclosetag() {
         depth -= 1;
         namespaces.close();
@@ -122,8 +121,9 @@ type Open =
   | { name: "SegmentTimeline"; entries: TimelineEntry[] }
   | { name: "leaf"; fields: Record<string, string> };
 
-function createTree() {
-  const mpd: Omit<Mpd, "root"> & { root: MpdElement | null } = {
+/** Builds an MPD of its elements as they open and close. */
+class MpdTree {
+  readonly mpd: Omit<Mpd, "root"> & { root: MpdElement | null } = {
     root: null,
     unread: null,
     hasLinks: false,
@@ -131,68 +131,77 @@ function createTree() {
     location: { text: "" },
     baseUrls: 0,
   };
-  let elements = 0;
+  readonly steering = { defaultServiceLocation: "" };
+  #elements = 0;
   /** The open elements, innermost last; `null` for an ignored one. */
-  const stack: (Open | null)[] = [];
+  readonly #stack: (Open | null)[] = [];
   /** What the text goes to. */
-  let reading: { text: string } | null = null;
-  const steering = { defaultServiceLocation: "" };
+  #reading: { text: string } | null = null;
 
-  function opened(name: string): Open | null {
+  /** @param name `null`: an element that is ignored. */
+  open(name: string | null): void {
+    this.#stack.push(name === null ? null : this.#opened(name));
+  }
+
+  attribute(name: string, value: string): void {
+    const target = this.#stack.at(-1);
+    if (target === null || target === undefined) return;
+    if ("attributes" in target && usedAttributes.has(name))
+      target.attributes.set(name, value.slice(0, maxAttributeLength));
+    else if (target.name === "leaf" && Object.hasOwn(target.fields, name)) target.fields[name] = value;
+  }
+
+  text(chunk: string): void {
+    const reading = this.#reading;
+    if (reading !== null) reading.text += chunk.slice(0, maxTextLength - reading.text.length);
+  }
+
+  close(): void {
+    this.#stack.pop();
+    this.#reading = null;
+  }
+
+  #opened(name: string): Open | null {
+    const { mpd } = this;
     if (mpd.root === null) return (mpd.root = newElement("MPD"));
-    const parent = stack.at(-1);
+    const parent = this.#stack.at(-1);
     if (parent === null || parent === undefined || parent.name === "leaf") return null;
     if (parent.name === "SegmentTimeline")
       return name === "S" ? leaf(parent.entries, { t: "", d: "", r: "", n: "" }) : null;
-    if ("urls" in parent) return openedIn(parent, name);
+    return "urls" in parent ? openedInAddressing(parent, name) : this.#openedIn(parent, name);
+  }
+
+  #openedIn(parent: MpdElement, name: string): Open | null {
+    const { mpd } = this;
     if (descriptorNames.has(name)) {
-      if (parent.descriptors.length < maxDescriptors) return descriptorOf(parent, name);
-      mpd.unread = tooMany;
-      return null;
+      return parent.descriptors.length < maxDescriptors ? descriptorOf(parent, name) : this.#leaveOut();
     }
-    const child = childOf[parent.name];
     if (name === "BaseURL" && parent.baseUrls.length < maxBaseUrls) {
       const found = { text: "", fields: { serviceLocation: "" } };
-      reading = found;
+      this.#reading = found;
       mpd.baseUrls = Math.max(mpd.baseUrls, parent.baseUrls.push(found));
       return { name: "leaf", fields: found.fields };
     }
-    if (name === "ContentSteering" && parent.name === "MPD") return { name: "leaf", fields: steering };
-    if (child === null || child !== name) {
-      if (name === "Label" && parent.label.text === "") reading = parent.label;
-      if (name === "Location" && parent.name === "MPD" && mpd.location.text === "") reading = mpd.location;
-      return recordChild(parent, name);
-    }
-    if (elements >= maxElements) {
-      mpd.unread = tooMany;
-      return null;
-    }
-    elements += 1;
-    const element = newElement(child);
+    if (name === "ContentSteering" && parent.name === "MPD") return { name: "leaf", fields: this.steering };
+    const child = childOf[parent.name];
+    if (child === name) return this.#openedChild(parent, child);
+    if (name === "Label" && parent.label.text === "") this.#reading = parent.label;
+    if (name === "Location" && parent.name === "MPD" && mpd.location.text === "") this.#reading = mpd.location;
+    return recordChild(parent, name);
+  }
+
+  #openedChild(parent: MpdElement, name: MpdElement["name"]): Open | null {
+    if (this.#elements >= maxElements) return this.#leaveOut();
+    this.#elements += 1;
+    const element = newElement(name);
     parent.children.push(element);
     return element;
   }
 
-  return {
-    mpd,
-    steering,
-    /** @param name `null`: an element that is ignored. */
-    open: (name: string | null) => void stack.push(name === null ? null : opened(name)),
-    attribute(name: string, value: string): void {
-      const target = stack.at(-1);
-      if (target === null || target === undefined) return;
-      if ("attributes" in target && usedAttributes.has(name))
-        target.attributes.set(name, value.slice(0, maxAttributeLength));
-      else if (target.name === "leaf" && Object.hasOwn(target.fields, name)) target.fields[name] = value;
-    },
-    text(chunk: string): void {
-      if (reading !== null) reading.text += chunk.slice(0, maxTextLength - reading.text.length);
-    },
-    close(): void {
-      stack.pop();
-      reading = null;
-    },
-  };
+  #leaveOut(): null {
+    this.mpd.unread = "it has more Representations or descriptors than are read";
+    return null;
+  }
 }
 
 function descriptorOf({ descriptors }: MpdElement, name: string): Open {
@@ -210,15 +219,8 @@ const childOf = {
 } as const;
 
 function newElement(name: MpdElement["name"]): MpdElement {
-  const found = {
-    baseUrl: "",
-    baseUrls: [],
-    label: { text: "" },
-    descriptors: [],
-    isProtected: false,
-    addressing: null,
-  };
-  return { name, attributes: new Map(), ...found, children: [] };
+  const read = { label: { text: "" }, descriptors: [], isProtected: false, addressing: null };
+  return { name, attributes: new Map(), baseUrl: "", baseUrls: [], ...read, children: [] };
 }
 
 /** Records what a child says about its parent; returns it if its own children are read too. */
@@ -231,7 +233,7 @@ function recordChild(element: MpdElement, child: string): Addressing | null {
   return (element.addressing = { name: child, attributes: new Map(), ...found });
 }
 
-function openedIn(addressing: Addressing, name: string): Open | null {
+function openedInAddressing(addressing: Addressing, name: string): Open | null {
   if (name === "SegmentTimeline" && addressing.timeline === null) return { name, entries: (addressing.timeline = []) };
   if (name === "SegmentURL") return leaf(addressing.urls, { media: "", mediaRange: "" });
   if (name !== "Initialization" || addressing.initialization !== null) return null;
