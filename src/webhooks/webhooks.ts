@@ -50,7 +50,7 @@ const trimIntervalMs = 60_000;
  * Errors of the store are logged and retried.
  */
 export function createWebhooks(options: WebhooksOptions) {
-  const { store, logger, endpoint, pollMs = 1_000 } = options;
+  const { store, logger, endpoint } = options;
   const nowMs = options.elapsedMs ?? (() => performance.now());
   const { now = () => new Date(), random = Math.random } = options;
   const endpoints = createEndpoints({ keys: store.keys, service: endpoint, nowMs, random });
@@ -93,18 +93,7 @@ export function createWebhooks(options: WebhooksOptions) {
     start(): void {
       if (isStarted || stopped !== undefined) return;
       isStarted = true;
-      const unsubscribe = store.events.subscribe(({ state, owner }) => {
-        if (hasEnded(state) && owner !== null) sender.countEnded(owner);
-        // Tasks without an owner are announced to the service's own endpoint alone.
-        if (hasEnded(state) && (endpoint !== undefined || owner !== null)) wake();
-      });
-      const poll = setInterval(() => {
-        if (!endpoints.isEmpty) wake();
-      }, pollMs);
-      unfollow = () => {
-        clearInterval(poll);
-        unsubscribe();
-      };
+      unfollow = followTasks(options, { endpoints, countEnded: sender.countEnded, wake });
       wake();
     },
     /**
@@ -112,6 +101,32 @@ export function createWebhooks(options: WebhooksOptions) {
      * Safe to call twice. Call it before the store is closed.
      */
     stop: (): Promise<void> => (stopped ??= halt()),
+  };
+}
+
+interface Followers {
+  endpoints: Endpoints;
+  countEnded: (owner: string) => void;
+  wake: () => void;
+}
+
+/** Counts tasks that end, and wakes what sends messages about them, also at intervals. Returns the function that stops it. */
+function followTasks(
+  { store, endpoint, pollMs = 1_000 }: WebhooksOptions,
+  { endpoints, countEnded, wake }: Followers,
+): () => void {
+  const unsubscribe = store.events.subscribe(({ state, owner }) => {
+    if (!hasEnded(state)) return;
+    if (owner !== null) countEnded(owner);
+    // Tasks without an owner are announced to the service's own endpoint alone.
+    if (endpoint !== undefined || owner !== null) wake();
+  });
+  const poll = setInterval(() => {
+    if (!endpoints.isEmpty) wake();
+  }, pollMs);
+  return () => {
+    clearInterval(poll);
+    unsubscribe();
   };
 }
 

@@ -14,69 +14,103 @@ export async function fetchPart(
   client: HttpClient,
   retryPolicy: RetryPolicy,
 ): Promise<FetchedPart> {
-  const { stored, part, options, checkpoints, quota, repeats } = transfer;
-  const { signal } = options;
-  const begun = stored.generation;
-  let repeated = 0;
+  return new PartFetch(transfer, client, retryPolicy).run();
+}
+
+class PartFetch {
+  readonly #transfer: PartTransfer;
+  readonly #client: HttpClient;
+  readonly #retryPolicy: RetryPolicy;
+  readonly #begun: number;
+  /** How often it was fetched again because what came was no media. */
+  #repeated = 0;
   /** The generation of which the server has refused the rest. */
-  let refused: number | undefined;
-  const mayRepeat = () => repeated < maxFailures && repeats.take();
-  await quota.reserve(0);
-  if (!isSameRange(stored.range, part.range)) stored.invalidate();
-  if (stored.size > 0 && stored.from !== withoutQuery(part.url)) quota.add(-(await stored.reopen()));
-  // An earlier run took it for want of better; of some streams, all parts seem so.
-  const wasTaken = stored.isComplete && stored.generation === 0 && !isMedium(stored, part) && repeats.take();
-  if (wasTaken) stored.invalidate();
-  while (!stored.isComplete) {
-    signal.throwIfAborted();
-    checkpoints.throwFailure();
-    if (hasAllBytes(stored)) {
-      await stored.end();
-      break;
+  #refused: number | undefined;
+
+  constructor(transfer: PartTransfer, client: HttpClient, retryPolicy: RetryPolicy) {
+    this.#transfer = transfer;
+    this.#client = client;
+    this.#retryPolicy = retryPolicy;
+    this.#begun = transfer.stored.generation;
+  }
+
+  async run(): Promise<FetchedPart> {
+    const { stored, part, options, checkpoints, quota, repeats } = this.#transfer;
+    await quota.reserve(0);
+    if (!isSameRange(stored.range, part.range)) stored.invalidate();
+    if (stored.size > 0 && stored.from !== withoutQuery(part.url)) quota.add(-(await stored.reopen()));
+    // An earlier run took it for want of better; of some streams, all parts seem so.
+    const wasTaken = stored.isComplete && stored.generation === 0 && !isMedium(stored, part) && repeats.take();
+    if (wasTaken) stored.invalidate();
+    while (!stored.isComplete) {
+      options.signal.throwIfAborted();
+      checkpoints.throwFailure();
+      if (hasAllBytes(stored)) {
+        await stored.end();
+        break;
+      }
+      const sizeBefore = stored.size;
+      if (!(await this.#request())) continue;
+      const isNoMedium = stored.isComplete && !isMedium(stored, part);
+      if (isNoMedium && this.#mayRepeat()) {
+        stored.invalidate();
+        await this.#waitToRepeat();
+        continue;
+      }
+      if (!isNoMedium && (wasTaken || this.#repeated > 0)) repeats.refill();
+      const isChunk = part.chunkBytes !== undefined && stored.size > sizeBefore;
+      if (!stored.isComplete && !isChunk) {
+        this.#retryPolicy.recordFailure(partError(part, "every response is too short"), stored.size);
+      }
     }
-    const sizeBefore = stored.size;
-    const isNextChunk = part.chunkBytes !== undefined && stored.generation > begun;
-    const isResume = stored.generation !== refused && !part.isToCut && canResume(stored, isNextChunk);
+    const { path, size, representation } = stored;
+    assertEnd({ path, size, representation }, part);
+    return { path, size, representation };
+  }
+
+  /** Requests the part, or the rest of it; returns whether bytes of it came. Waits if it can be tried again. */
+  async #request(): Promise<boolean> {
+    const { stored, part, options, quota } = this.#transfer;
+    const isNextChunk = part.chunkBytes !== undefined && stored.generation > this.#begun;
+    const isResume = stored.generation !== this.#refused && !part.isToCut && canResume(stored, isNextChunk);
     // A redirect may lead elsewhere each time.
     const isElsewhere = stored.representation?.url !== stored.from && stored.tail.length === 0;
     if (isResume && isElsewhere) quota.add(-(await stored.reopen()));
     try {
-      const response = await client.get(part.url, requestFor(stored, part, options, isResume));
-      if (isTooShort(response, part) && mayRepeat()) {
+      const response = await this.#client.get(part.url, requestFor(stored, part, options, isResume));
+      if (isTooShort(response, part) && this.#mayRepeat()) {
         await response.body[Symbol.asyncIterator]().return?.();
-        await retryPolicy.wait((repeated += 1));
-        continue;
+        await this.#waitToRepeat();
+        return false;
       }
-      await receive(response, isResume, transfer);
+      await receive(response, isResume, this.#transfer);
+      return true;
     } catch (error) {
-      signal.throwIfAborted();
-      if (part.isAhead === true && isServiceError(error, "upstream_status")) throw error;
-      if (isResume && isEnd(error, stored)) {
-        await stored.end();
-        break;
-      }
-      if (isResume && isResumeRefusal(error, part)) {
-        retryPolicy.recordFailure(error, stored.size);
-        refused = stored.generation;
-      } else if (isOtherRange(error)) await retryPolicy.repeat(error);
-      else await retryPolicy.backOff(error, stored.size);
-      continue;
-    }
-    const isNoMedium = stored.isComplete && !isMedium(stored, part);
-    if (isNoMedium && mayRepeat()) {
-      stored.invalidate();
-      await retryPolicy.wait((repeated += 1));
-      continue;
-    }
-    if (!isNoMedium && (wasTaken || repeated > 0)) repeats.refill();
-    const isChunk = part.chunkBytes !== undefined && stored.size > sizeBefore;
-    if (!stored.isComplete && !isChunk) {
-      retryPolicy.recordFailure(partError(part, "every response is too short"), stored.size);
+      options.signal.throwIfAborted();
+      await this.#recover(error, isResume);
+      return false;
     }
   }
-  const { path, size, representation } = stored;
-  assertEnd({ path, size, representation }, part);
-  return { path, size, representation };
+
+  /** Handles a failure after which the part can be requested again, or is complete. @throws `error` after any other one. */
+  async #recover(error: unknown, isResume: boolean): Promise<void> {
+    const { stored, part } = this.#transfer;
+    if (part.isAhead === true && isServiceError(error, "upstream_status")) throw error;
+    if (isResume && isEnd(error, stored)) return stored.end();
+    if (isResume && isResumeRefusal(error, part)) {
+      this.#retryPolicy.recordFailure(error, stored.size);
+      this.#refused = stored.generation;
+    } else if (isOtherRange(error)) await this.#retryPolicy.repeat(error);
+    else await this.#retryPolicy.backOff(error, stored.size);
+  }
+
+  #mayRepeat(): boolean {
+    return this.#repeated < maxFailures && this.#transfer.repeats.take();
+  }
+
+  async #waitToRepeat(): Promise<void> {
+    await this.#retryPolicy.wait((this.#repeated += 1));
+  }
 }
 
 /**
