@@ -5,12 +5,14 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PageInfo } from "../../src/model/page-info.ts";
 import { readMediaFixtures } from "../media/media-fixtures.ts";
+import { readMedium } from "../media/rendition.ts";
 import { hls, resource } from "../media/resources.ts";
 import { type Site, startSite } from "../media/site.ts";
 import { createVariant, installed, missing, type Variant } from "../resolvers/ytdlp/installed.ts";
 import { childrenOf, isRunning } from "./child-processes.ts";
 import { withPadding } from "./padded-film.ts";
 import { openTaskClient, type TaskClient } from "./download-client.ts";
+import { openStreamReader } from "./stream-client.ts";
 import { collectLog, type LogLine, type ServiceProcess, startService } from "./service.ts";
 
 const secret = "cookie-of-the-operator";
@@ -53,6 +55,9 @@ class OtterIE(InfoExtractor):
                 {'url': f'{site}/audio.mp4', 'vcodec': 'none', 'acodec': 'mp4a.40.2', 'downloader_options': options},
             ]
             return {'id': video_id, 'title': 'Otters', 'formats': formats}
+        if video_id == 'late':
+            formats = [{'url': f'{site}/late.mp4', 'ext': 'mp4', 'downloader_options': {'http_chunk_size': 65536}}]
+            return {'id': video_id, 'title': 'Otters', 'formats': formats}
         if video_id == 'dQw4w9WgXcQ':
             subtitles = {'en': [{'url': f'{site}/en.vtt', 'ext': 'vtt'}]}
             video = {'url': f'{site}/film.mp4', 'ext': 'mp4', 'duration': 6, 'subtitles': subtitles}
@@ -63,6 +68,15 @@ class OtterIE(InfoExtractor):
         episode = {'series': 'All otters', 'season_number': 2, 'episode_number': 7}
         return {'id': video_id, 'title': 'Otters', 'url': f'{site}/film.mp4', 'ext': 'mp4', **episode}
 `;
+
+/** Makes the site refuse requests for more bytes than that. */
+function answerLimited(path: string, limit: number): void {
+  site.answer(path, async (response, serve, { headers }) => {
+    const [, first, last] = /^bytes=(\d+)-(\d+)$/.exec(headers.range ?? "") ?? [];
+    if (last === undefined || Number(last) - Number(first) >= limit) response.writeHead(403).end();
+    else await serve();
+  });
+}
 
 const opened = new AsyncDisposableStack();
 let variant: Variant;
@@ -193,11 +207,7 @@ describe.skipIf(installed === undefined)(`the program with yt-dlp${missing}`, ()
     for (const path of tracks) {
       const { type, body } = files.resources.get(path)!;
       site.resources.set(path, resource(type, withPadding(body, 3 * limit)));
-      site.answer(path, async (response, serve, { headers }) => {
-        const [, first, last] = /^bytes=(\d+)-(\d+)$/.exec(headers.range ?? "") ?? [];
-        if (last === undefined || Number(last) - Number(first) >= limit) response.writeHead(403).end();
-        else await serve();
-      });
+      answerLimited(path, limit);
     }
     const { id } = await client.post(site.url("otters/chunks"));
     const task = await client.ended(id);
@@ -213,6 +223,29 @@ describe.skipIf(installed === undefined)(`the program with yt-dlp${missing}`, ()
       const ranges = site.asked.filter(({ path }) => path === track).map(({ range }) => range);
       expect(new Set(ranges).size).toBeGreaterThanOrEqual(4);
     }
+  });
+
+  it("streams an MP4 with its index at the end of such a site before the rest has come", async () => {
+    const limit = 65_536;
+    const media = readMedium("index-last.mp4");
+    const sizeAt = media.indexOf("mdat") - 4;
+    const indexAt = media.lastIndexOf("moov") - 4;
+    media.writeUInt32BE(media.readUInt32BE(sizeAt) + 8 * limit, sizeAt);
+    const room = [media.subarray(0, indexAt), Buffer.alloc(8 * limit), media.subarray(indexAt)];
+    const body = withPadding(Buffer.concat(room), 2 * limit);
+    site.resources.set("late.mp4", resource("video/mp4", body));
+    answerLimited("late.mp4", limit);
+    site.bytesPerSecond = 200_000;
+    using _ = { [Symbol.dispose]: () => void (site.bytesPerSecond = Infinity) };
+    const { id } = await client.post(site.url("otters/late"));
+    const reader = await openStreamReader(`${service.url}/tasks/${id}/stream`);
+    await reader.until(indexAt);
+    expect(await client.get(id)).toMatchObject({ state: "running" });
+    site.bytesPerSecond = Infinity;
+    const all = await reader.all();
+    expect(all.indexOf("moov")).toBeLessThan(all.indexOf("mdat"));
+    expect(all.length).toBe(body.length - 2 * limit);
+    expect(await client.ended(id)).toMatchObject({ state: "succeeded", file: { size: body.length } });
   });
 
   it.each([
