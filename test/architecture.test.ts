@@ -5,7 +5,7 @@ import { dirname, join, normalize } from "node:path";
 import { describe, expect, it } from "vitest";
 import { makeFolder } from "./folder.ts";
 
-const src = new URL("../src/", import.meta.url).pathname;
+const src = join(import.meta.dirname, "../src");
 const files = readdirSync(src, { recursive: true, encoding: "utf8" })
   .filter((name) => /\.(ts|js)$/.test(name))
   .toSorted();
@@ -248,7 +248,7 @@ describe("the source tree", () => {
   });
 });
 
-const testFolder = new URL("./", import.meta.url).pathname;
+const testFolder = import.meta.dirname;
 const testFiles = readdirSync(testFolder, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
 const testTexts = new Map(testFiles.map((file) => [file, readFileSync(join(testFolder, file), "utf8")]));
 
@@ -273,6 +273,12 @@ describe("the tests", () => {
     const sleep = /\bsetTimeout\b[^;]* from "node:timers\/promises"|=> setTimeout\(resolve\b/;
     const found = testFiles.filter((file) => sleep.test(testTexts.get(file)!));
     expect(found.filter((file) => !(file in sleepers))).toEqual([]);
+  });
+
+  it("find files wherever the repository lies: a path is not the encoded one of a URL", () => {
+    const encoded = /\bimport\.meta\.url\)\.pathname/;
+    expect(testFiles.filter((file) => encoded.test(testTexts.get(file)!))).toEqual([]);
+    expect(files.filter((file) => encoded.test(texts.get(file)!))).toEqual([]);
   });
 
   it("wait for longer than a busy machine takes", () => {

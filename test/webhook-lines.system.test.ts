@@ -6,7 +6,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { makeFolder } from "./folder.ts";
 import { findFreePort } from "./process/free-port.ts";
 
-const top = new URL("../", import.meta.url).pathname;
+const top = join(import.meta.dirname, "..");
 
 /** Returns the first block of this language in a chapter of docs/operations.md. */
 function blockOf(chapter: string, language: string): string {

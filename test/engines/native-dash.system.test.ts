@@ -1,5 +1,6 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
+import { join } from "node:path";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import { firstAudio } from "../../src/remux/audio-choice.ts";
 import { nothingToAdd, packetHashes } from "../remux/additions.ts";
@@ -8,6 +9,7 @@ import { mergeFiles } from "../../src/engines/native/output/merge.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
 import { layNumbered, mpd, numberTemplate, rangeList, timelineTemplate, type Representation } from "../media/dash.ts";
 import { decode, hasFfmpeg, probe } from "../media/probe.ts";
+import { makeFile } from "../media/read-media.ts";
 import { readMedium, readRendition, readWebmRendition } from "../media/rendition.ts";
 import { dash, merge, resource, type Resources } from "../media/resources.ts";
 import { audioInput, inspectFile, ffmpeg, openFolder, videoInput } from "../remux/mp4-media.ts";
@@ -387,8 +389,7 @@ describe.skipIf(!hasFfmpeg)("WebM tracks that start at different times", () => {
   const late = (name: string, startS: number): string => {
     const source = folder.path(`source-${name}`);
     const path = folder.path(name);
-    const medium = new URL(`../media/files/${name}`, import.meta.url).pathname;
-    ffmpeg(`-i ${medium} -c copy ${source}`);
+    makeFile(["-i", join(import.meta.dirname, "../media/files", name), "-c", "copy"], source);
     ffmpeg(`-i ${source} -c copy -output_ts_offset ${startS} ${path}`);
     return path;
   };

@@ -164,7 +164,7 @@ describe("after SIGKILL", () => {
     const large = mediumOf(8 * MiB);
     const at = mediumOf(4, seed).readUInt32BE() % large.length;
     harness.server.serve("/medium", large, first(1, { stallAfter: at }));
-    const program = new URL("parts-child.ts", import.meta.url).pathname;
+    const program = join(import.meta.dirname, "parts-child.ts");
     const url = harness.server.url("/medium").href;
     const child = spawn(process.execPath, [program, harness.folder, url]);
     let reported = 0;

@@ -150,7 +150,7 @@ describe("the OpenAPI document", () => {
     const folder = makeFolder();
     writeFileSync(join(folder, "openapi.json"), JSON.stringify(await documentOfPages()));
     const linter = fileURLToPath(import.meta.resolve("@redocly/cli/bin/cli.js"));
-    const config = new URL("../../redocly.yaml", import.meta.url).pathname;
+    const config = join(import.meta.dirname, "../../redocly.yaml");
     const { stdout } = await promisify(execFile)(
       process.execPath,
       [linter, "lint", "openapi.json", "--config", config, "--format", "json"],

@@ -30,10 +30,9 @@ export function keyOf(
   inputs: ReadonlyMap<string, { body: Uint8Array }> = new Map(),
 ): string | undefined {
   const folders = isAbsolute(program) ? [""] : (process.env["PATH"] ?? "").split(delimiter);
-  const installed = folders
-    .map((each) => statSync(join(each, program), { throwIfNoEntry: false }))
-    .find((stats) => stats !== undefined);
-  if (installed === undefined) return undefined;
+  const path = folders.map((each) => join(each, program)).find((each) => existsSync(each));
+  if (path === undefined) return undefined;
+  const installed = statSync(path);
   const parts: string[] = [];
   for (const [i, arg] of args.entries()) {
     const bytes = isFile(arg) ? readFileSync(arg) : inputs.get(arg)?.body;

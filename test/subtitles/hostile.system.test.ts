@@ -16,7 +16,7 @@ const folder = makeSharedFolder();
 
 /** Those of a download's process. */
 const flags = packageJson.config.flags.split(" ");
-const child = new URL("hostile-child.ts", import.meta.url).pathname;
+const child = join(import.meta.dirname, "hostile-child.ts");
 const tt = (body: string) => `<tt xmlns="http://www.w3.org/ns/ttml"><body>${body}</body></tt>`;
 const MiB = 1 << 20;
 

@@ -1,8 +1,9 @@
 import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { type AST, parseRegExpLiteral } from "@eslint-community/regexpp";
 import { describe, expect, it, onTestFinished } from "vitest";
 
-const src = new URL("../../../src/", import.meta.url).pathname;
+const src = join(import.meta.dirname, "../../../src");
 const files = readdirSync(src, { recursive: true, encoding: "utf8" }).filter((file) =>
   /^(resolvers\/page|parsers|manifests|model)\/.*(?<!\.d)\.ts$/.test(file),
 );
@@ -106,7 +107,7 @@ const literal =
 
 /** Returns the literals in a file, without those in comments. */
 function literalsIn(file: string): RegExp[] {
-  const text = readFileSync(`${src}${file}`, "utf8").replaceAll(/^\s*(?:\/\*\*|\*|\/\/).*$/gm, "");
+  const text = readFileSync(join(src, file), "utf8").replaceAll(/^\s*(?:\/\*\*|\*|\/\/).*$/gm, "");
   return [...text.matchAll(literal)].map(([, source = "", flags]) => new RegExp(source, flags));
 }
 
@@ -125,7 +126,7 @@ async function expressionsMadeBy(file: string): Promise<RegExp[]> {
       return new target(pattern, flags);
     },
   });
-  await import(/* @vite-ignore */ `${src}${file}?expressions`);
+  await import(/* @vite-ignore */ `${join(src, file)}?expressions`);
   globalThis.RegExp = original;
   return made;
 }
