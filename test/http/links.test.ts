@@ -98,7 +98,9 @@ describe("a link", () => {
       404,
       `task ${id} has no file named "another"; it has "${(await store.get(id))?.files?.[0]?.name}"`,
     ]);
-    expect((await create(await addQueued(), { file: "a" })).json().detail).toContain("; its state is queued");
+    expect((await create(await addQueued(), { file: "a" })).json().detail).toMatch(
+      /; its state is queued, and it has "stream"$/,
+    );
     for (const expires_in of [59, 2_592_001, 60.5, "60"])
       expect((await create(id, { expires_in })).json().code).toBe("invalid_request");
     await app.inject({ method: "DELETE", url: `/tasks/${id}/file`, headers: anna });

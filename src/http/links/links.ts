@@ -97,9 +97,10 @@ export const newLinkRoutes: FastifyPluginAsyncTypebox<
 
 const maxNamed = 3;
 
-function describeFiles({ files = [], state, removed_at }: Task): string {
+function describeFiles(task: Task): string {
+  const { files = [], state, removed_at } = task;
   if (removed_at !== null) return `its files were removed at ${removed_at}`;
-  if (files.length === 0) return `its state is ${state}`;
+  if (files.length === 0) return `its state is ${state}${hasStream(task) ? `, and it has "${streamName}"` : ""}`;
   const more = files.length > maxNamed ? ` and ${files.length - maxNamed} more` : "";
   return `it has ${files
     .slice(0, maxNamed)
