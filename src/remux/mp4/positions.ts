@@ -1,5 +1,5 @@
 import { openFullBox } from "./box-reader.ts";
-import { box, type Box, childrenOf, firstBox, getChild, u32, viewOf } from "./boxes.ts";
+import { box, type Box, childrenOf, firstBox, getChild, u32Table, viewOf } from "./boxes.ts";
 
 /** Whether a `moof` box says from the start of the file where its media data are (ISO/IEC 14496-12 §8.8.7). */
 export const hasFixedData = (moof: Uint8Array): boolean => fixedHeaders(moof).length > 0;
@@ -75,10 +75,11 @@ export function withWideOffsets(bytes: Uint8Array, parent: Box): Buffer {
   const { type, start, body, end } = parent;
   if (type === "stco") {
     const view = viewOf(bytes);
-    const offsets = Array.from({ length: view.getUint32(body + 4) }, (_, i) =>
-      u32(0, view.getUint32(body + 8 + i * 4)),
-    );
-    return Buffer.from(box("co64", bytes.subarray(body, body + 8), ...offsets));
+    // It may say that it has more.
+    const count = Math.min(view.getUint32(body + 4), (end - body - 8) >>> 2);
+    const halves = new Uint32Array(2 * count);
+    for (let i = 0; i < count; i++) halves[2 * i + 1] = view.getUint32(body + 8 + i * 4);
+    return Buffer.from(box("co64", bytes.subarray(body, body + 8), u32Table(halves)));
   }
   if (!containersOfOffsets.has(type)) return Buffer.from(bytes.subarray(start, end));
   return Buffer.from(box(type, ...childrenOf(bytes, parent).map((child) => withWideOffsets(bytes, child))));
