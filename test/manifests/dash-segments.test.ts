@@ -350,6 +350,18 @@ test("a live list that is read again also has what servers keep for as long as a
   expect(names(true)).toEqual([at("9")]);
 });
 
+test("Periods of a live MPD may be counted from 1970, in seconds of ten digits", () => {
+  const head = 'type="dynamic" availabilityStartTime="1970-01-01T00:00:00Z" minimumUpdatePeriod="PT2S"';
+  const period = (startS: number) => {
+    const numbers = `startNumber="${startS / 2}" presentationTimeOffset="${startS}"`;
+    const numbered = `<SegmentTemplate media="$Number$" duration="2" ${numbers}/>`;
+    return `<Period start="PT${startS}S">${video(numbered + representation)}</Period>`;
+  };
+  const live = `<MPD ${head}>${period(1_767_225_600)}${period(1_767_225_604)}</MPD>`;
+  const { segments } = openMpd(live, url).segments("dash-v", { nowMs: 1_767_225_606_500 });
+  expect(segments.map((segment) => segment.url)).toEqual([800, 801, 802].map((number) => at(`883612${number}`)));
+});
+
 describe("of a live MPD", () => {
   const origin = Date.parse("2026-01-01T00:00:00Z");
   const readLive = (periods: string, type = "dynamic", nowS = 11) =>

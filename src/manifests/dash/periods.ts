@@ -89,7 +89,7 @@ export function presentationDuration(mpd: MpdElement, isLive: boolean): number |
 }
 
 const xsDuration =
-  /^P(?:(\d{1,9})Y)?(?:(\d{1,9})M)?(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9}(?:\.\d{0,30})?)S)?)?$/;
+  /^P(?:(\d{1,9})Y)?(?:(\d{1,9})M)?(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,12}(?:\.\d{0,30})?)S)?)?$/;
 const unitsS = [31_536_000, 2_592_000, 86_400, 3_600, 60, 1];
 
 /**
