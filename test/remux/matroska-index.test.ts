@@ -132,3 +132,8 @@ it.each([
   expect(new Set(sought.map(([id]) => id))).toEqual(new Set([ids.info, ids.tracks, ids.tags, ids.cues]));
   for (const [id, found] of sought) expect(found).toBe(id);
 });
+
+it("the index of a file of 40 hours lists all its seconds", () => {
+  const blocks = Array.from({ length: 40 * 3_600 }, (_, second) => ({ track: 1, ticks: second * 1_000, bytes: 1 }));
+  expect(listedIn(fileOf([audio], blocks))).toHaveLength(blocks.length);
+});

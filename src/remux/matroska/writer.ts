@@ -111,7 +111,7 @@ export class MatroskaWriter {
     const hasRoom = (head: Uint8Array) => head.length + voidHeadBytes <= this.#headBytes;
     const front = hasRoom(this.#head(title, parts, [cuesAt(0)])) ? parts : [];
     const targets: SeekTarget[] = [];
-    for (const part of [...(front === parts ? [] : parts), element(ids.cues, ...this.#cues)]) {
+    for (const part of [...(front === parts ? [] : parts), element(ids.cues, Buffer.concat(this.#cues))]) {
       targets.push({ id: idOf(part), position: this.#position - this.#start });
       this.#append(part);
     }
