@@ -151,6 +151,32 @@ describe("Periods", () => {
     });
   });
 
+  it.each([
+    ["up to 0.1 s of sound", 0.08, 0],
+    ["no more of it", 0.2, 10],
+  ])("present %s before their start if the one before has none there", async (_what, earlyS, lostFrames) => {
+    const { pieces } = readRendition("audio-en.m4s");
+    const ticksOf = (seconds: number) => Math.round(seconds * 48_000);
+    const startsS = pieces.map((_, i) => pieces.slice(0, i).reduce((sum, { durationS }) => sum + durationS, 0));
+    const periodS = startsS[3]! + earlyS;
+    const listing = (from: number, to: number): Representation => {
+      const entries = pieces.slice(from, to).map(({ durationS }, i) => {
+        const time = i === 0 ? ` t="${ticksOf(startsS[from]!)}"` : "";
+        return `<S${time} d="${ticksOf(durationS)}"/>`;
+      });
+      const offset = from === 0 ? 0 : ticksOf(periodS);
+      const names = `initialization="a/init.m4s" media="a/$Number$.m4s" startNumber="${from + 1}"`;
+      const head = `<SegmentTemplate ${names} timescale="48000" presentationTimeOffset="${offset}">`;
+      const addressing = `${head}<SegmentTimeline>${entries.join("")}</SegmentTimeline></SegmentTemplate>`;
+      return { ...sound, addressing };
+    };
+    const periods = [[listing(0, 3)], [listing(3, pieces.length)]];
+    await using harness = await openEntry(open, withMpd(numbered, periods, periodS), "main.mpd");
+    const { path } = await harness.download({ format: { ...harness.job.format, format_id: "dash-a" } });
+    const all = await probe(await harness.keep("all", readMedium("audio-en.m4s")));
+    expect((await probe(path)).streams).toMatchObject([{ kind: "audio", frames: all.streams[0]!.frames - lostFrames }]);
+  });
+
   it.skipIf(!hasFfmpeg)("present no picture of what their media have after their end", async () => {
     const whole: Representation = {
       ...video,

@@ -1,4 +1,4 @@
-import type { Sample, SegmentTiming, TrackFormat } from "../../samples.ts";
+import type { MediaRange, Sample, SegmentTiming, TrackFormat } from "../../samples.ts";
 import type { TrackOutput } from "../../track-output.ts";
 import type { IndexedSample } from "./indexed-sample.ts";
 import { secondsOf } from "./init.ts";
@@ -8,10 +8,12 @@ import { createVideoJoins } from "../joins.ts";
 const maxTail = 32;
 /** Longer than the priming of any encoder. */
 const maxPrimingS = 0.2;
+/** So long before the start of a Period, dash.js and Shaka Player present what it has. */
+const maxEarlyS = 0.1;
 
 /**
  * Writes what is presented within the span of its timeline. Video samples outside that others need are
- * written hidden; audio outside is left out, except the priming of the decoder.
+ * written hidden; audio outside is left out, except the priming of the decoder, and what fills the end of the span before.
  */
 class SpanCut {
   readonly #output: TrackOutput;
@@ -68,9 +70,16 @@ class SpanCut {
       else this.#put(held, false);
     } else if (isVideo) {
       this.#putBefore(held);
-    } else if (isPriming && sample.pts >= (span.startS - maxPrimingS) * timescale) {
+    } else if (isPriming ? sample.pts >= (span.startS - maxPrimingS) * timescale : this.#fillsEnd(sample, span)) {
       this.#put(held, false);
     }
+  }
+
+  /** Whether audio before the span is heard where the span before has none: packagers cut audio where its frames end, players present it. */
+  #fillsEnd({ pts }: Sample, { startS }: MediaRange): boolean {
+    const { timescale } = this.#output;
+    const earliest = (startS - maxEarlyS) * timescale;
+    return this.#presentedEnd >= earliest && pts >= this.#presentedEnd - timescale / 1000;
   }
 
   /** Writes what is held back of the last span. */
