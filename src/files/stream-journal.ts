@@ -70,7 +70,7 @@ export interface MediaRecord {
 export class StreamJournal {
   readonly #folder: string;
   /** There was a journal of an earlier run, which may have readers. */
-  readonly #isLater: boolean;
+  readonly isLater: boolean;
   #fd: number | undefined;
   /** When readers of an earlier run could first see that this one has begun, and what it makes. */
   #shownMs = performance.now();
@@ -88,12 +88,12 @@ export class StreamJournal {
     this.#folder = folder;
     try {
       unlinkSync(this.#path);
-      this.#isLater = true;
+      this.isLater = true;
     } catch (error) {
-      this.#isLater = !isMissing(error);
+      this.isLater = !isMissing(error);
     }
     // Without a first record it is none.
-    if (this.#isLater) closeSync(openSync(this.#path, noFollow.overwrite));
+    if (this.isLater) closeSync(openSync(this.#path, noFollow.overwrite));
   }
 
   get #path(): string {
@@ -126,7 +126,7 @@ export class StreamJournal {
    * @throws AbortError if aborted before
    */
   async untilFound(signal: AbortSignal): Promise<void> {
-    if (!this.#isLater) return;
+    if (!this.isLater) return;
     const leftMs = this.#shownMs + 2 * lookEveryMs - performance.now();
     if (leftMs > 0) await sleep(leftMs, undefined, { signal });
   }

@@ -1,5 +1,5 @@
 import { randomUUIDv7 } from "node:crypto";
-import { mkdirSync, truncateSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { FileAnnouncement } from "../../src/engines/native/partial/announce-file.ts";
@@ -21,6 +21,47 @@ function startOfLongFilm(bytes: number): Buffer {
   size.writeBigUInt64BE(BigInt(bytes - mediaAt - index.length), 8);
   return Buffer.concat([film.subarray(0, mediaAt), size, film.subarray(mediaAt + 16, -index.length)]);
 }
+
+it.each([
+  ["arrives at once in a later run", film.length],
+  ["is there when a later run begins", null],
+])("A stream goes on if the rest of the file %s, whose end does not come first", async (_, totalBytes) => {
+  const files = openDiskFiles({ folder: makeFolder() });
+  const id = randomUUIDv7();
+  const folder = await files.openWorkFolder(id);
+  mkdirSync(join(folder, "parts"));
+  const [path, endPath] = [join(folder, "parts", "main"), join(folder, "end")];
+  writeFileSync(endPath, index);
+  await requestStream(folder);
+  const run = (fetchEnd: () => Promise<string>) => {
+    const deps = { isWanted: () => true, fetchEnd, onVideo: () => {} };
+    return new FileAnnouncement(new StreamJournal(folder), deps);
+  };
+  const { promise: isFetched, resolve } = Promise.withResolvers<void>();
+  const first = run(async () => {
+    setImmediate(resolve);
+    return endPath;
+  });
+  writeFileSync(path, film.subarray(0, film.length / 2));
+  first.onTotal(film.length);
+  first.onBytes(path);
+  first.onBytes(path);
+  await isFetched;
+  const stream = (await files.openStream(id))!;
+  onTestFinished(() => stream.close());
+  const into = Buffer.alloc(2 * film.length);
+  let read = await stream.read(into);
+  expect(read).toBeGreaterThan(index.length);
+
+  const later = run(() => new Promise(() => {}));
+  if (totalBytes !== null) later.onTotal(totalBytes);
+  appendFileSync(path, film.subarray(film.length / 2));
+  if (totalBytes !== null) later.onBytes(path);
+  later.end(path);
+  let total = 0;
+  for (; typeof read === "number"; read = await stream.read(into.subarray(total))) total += read;
+  expect([read, total]).toEqual(["end", film.length]);
+});
 
 it("A reader who comes when 12 GB of an MP4 with its index at the end are there gets them", async () => {
   const totalBytes = 13e9;

@@ -50,6 +50,10 @@ export class FileAnnouncement {
   /** Call this when the file has grown. */
   onBytes(path: string): void {
     this.#indexFirst?.onBytes(path);
+    this.#decide(path);
+  }
+
+  #decide(path: string): void {
     if (this.#isDecided) return;
     try {
       this.#announce(path);
@@ -61,8 +65,10 @@ export class FileAnnouncement {
   /** Call this when the file is complete. */
   end(path: string): void {
     this.#nextBytes = 0;
-    this.#indexFirst?.end();
-    this.onBytes(path);
+    // An earlier run may have fetched it.
+    this.#total ??= statSync(path, { throwIfNoEntry: false })?.size ?? null;
+    this.#decide(path);
+    this.#indexFirst?.end(path);
     // Others may have opened it for what becomes of the file.
     if (this.#isOpen) this.#journal.end();
   }

@@ -1,4 +1,4 @@
-import { fstatSync, readFileSync, statSync } from "node:fs";
+import { fstatSync, statSync } from "node:fs";
 import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
 import { ids } from "../../../remux/matroska/elements.ts";
 import { type Box, readBox } from "../../../remux/mp4/boxes.ts";
@@ -193,19 +193,18 @@ export interface GrowingMp4 {
   isFragmented: boolean;
 }
 
-/** What follows the media of an MP4: fetched before them, into a file of its own at `path`. */
+/** What follows the media of an MP4, with its index. */
 export interface EndOfMp4 {
-  path: string;
   /** Where it is in the MP4. */
   start: number;
+  bytes: Uint8Array;
   index: Uint8Array;
 }
 
 /** @throws ServiceError `upstream_invalid` if the complete file at `path` has another end */
-export function checkEnd(path: string, end: Pick<EndOfMp4, "path" | "start">): void {
+export function checkEnd(path: string, { start, bytes }: Pick<EndOfMp4, "start" | "bytes">): void {
   using file = openFile(path);
-  const expected = readFileSync(end.path);
-  if (!readAt(file, end.start, expected.length).equals(expected)) throw unreadable("its end was another one before");
+  if (!readAt(file, start, bytes.length).equals(bytes)) throw unreadable("its end was another one before");
 }
 
 /** What an MP4 may have before its index. */

@@ -7,6 +7,7 @@ import { checkSampleTables } from "../../../remux/mp4/read/check-tables.ts";
 import { boxAt, childBoxes, numbersIn } from "../../../remux/mp4/read/number-source.ts";
 import type { FileType } from "../../../parsers/media-type.ts";
 import type { ByteSpan } from "../../../remux/samples.ts";
+import { openFile, readAt } from "../../../remux/open-file.ts";
 import { checkEnd, type EndOfMp4 } from "./growing-file.ts";
 
 /**
@@ -77,14 +78,20 @@ export class IndexFirst {
   onBytes(path: string): void {
     this.#attempt(() => {
       if (this.#opened !== undefined) this.#opened.send();
-      else if (this.#opening === undefined && this.#isWanted()) this.#opening = this.#open(path);
+      else if (this.#opening === undefined && this.#isWanted()) this.#opening = this.#fetch(path);
     });
   }
 
   /** Call this when the file is complete. */
-  end(): void {
+  end(path: string): void {
     this.#attempt(() => {
-      if (this.#opened !== undefined) this.#opened.end(this.#end.start);
+      const { journal } = this.#deps;
+      // Readers of an earlier run go on.
+      if (this.#opened === undefined && journal.isLater && journal.findRequest(0) !== undefined) {
+        using file = openFile(path);
+        this.#open(path, readAt(file, this.#end.start, this.#end.end - this.#end.start));
+      }
+      this.#opened?.end();
     });
     this.#isOver = true;
   }
@@ -113,20 +120,23 @@ export class IndexFirst {
     return this.#deps.journal.findRequest(0) !== undefined;
   }
 
-  async #open(path: string): Promise<void> {
+  async #fetch(path: string): Promise<void> {
     // Whoever fetches the file says why it cannot be.
     const endPath = await this.#deps.fetchEnd(this.#end).catch(() => null);
-    this.#attempt(() => {
-      const moved = endPath === null ? undefined : moveIndex(this.#start, readFileSync(endPath));
-      if (endPath === null || moved === undefined) return this.break();
-      const type = this.#deps.typeOf(moved.head);
-      if (type === null) {
-        this.break();
-        return this.#deps.onUnwanted({ path: endPath, start: this.#end.start, index: moved.index }, moved.head);
-      }
-      this.#opened = new OpenedStream(path, { ...moved, type, endPath }, this.#deps.journal);
-      this.#opened.send();
-    });
+    this.#attempt(() => (endPath === null ? this.break() : this.#open(path, readFileSync(endPath))));
+  }
+
+  #open(path: string, bytes: Buffer): void {
+    const moved = moveIndex(this.#start, bytes);
+    if (moved === undefined) return this.break();
+    const end = { start: this.#end.start, bytes };
+    const type = this.#deps.typeOf(moved.head);
+    if (type === null) {
+      this.break();
+      return this.#deps.onUnwanted({ ...end, index: moved.index }, moved.head);
+    }
+    this.#opened = new OpenedStream(path, { ...moved, type, end }, this.#deps.journal);
+    this.#opened.send();
   }
 }
 
@@ -144,19 +154,19 @@ class OpenedStream {
   readonly #path: string;
   readonly #inode: number;
   readonly #media: ByteSpan;
-  readonly #endPath: string;
+  readonly #end: Pick<EndOfMp4, "start" | "bytes">;
   readonly #journal: StreamJournal;
   #sentTo: number;
 
   constructor(
     path: string,
-    { head, media, type, endPath }: MovedMp4 & { type: FileType; endPath: string },
+    { head, media, type, end }: MovedMp4 & { type: FileType; end: Pick<EndOfMp4, "start" | "bytes"> },
     journal: StreamJournal,
   ) {
     this.#path = path;
     this.#inode = statSync(path).ino;
     this.#media = media;
-    this.#endPath = endPath;
+    this.#end = end;
     this.#journal = journal;
     this.#sentTo = media.start;
     const file = join(basename(dirname(path)), basename(path));
@@ -179,11 +189,11 @@ class OpenedStream {
     this.#sentTo += bytes;
   }
 
-  /** Ends the stream, if the file that is complete has the same bytes from `endStart` on. */
-  end(endStart: number): void {
+  /** Ends the stream, if the file that is complete has the same end. */
+  end(): void {
     this.send();
     if (this.#sentTo < this.#media.end) throw new Error("the file is too short");
-    checkEnd(this.#path, { path: this.#endPath, start: endStart });
+    checkEnd(this.#path, this.#end);
     this.#journal.end();
   }
 }
