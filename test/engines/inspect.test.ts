@@ -217,11 +217,17 @@ describe("a header of plain audio that says nonsense", () => {
 
 describe("a message names what cannot be written:", () => {
   it("FLV and its codecs", async () => {
-    const tag = (type: number, first: number) =>
-      Buffer.concat([Buffer.from([type, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, first]), Buffer.alloc(4)]);
+    const tag = (type: number, first: number, codec = "") =>
+      Buffer.concat([
+        Buffer.from([type, 0, 0, 1 + codec.length, 0, 0, 0, 0, 0, 0, 0, first]),
+        Buffer.from(codec),
+        Buffer.alloc(4),
+      ]);
     const head = Buffer.from("FLV\x01\x05\0\0\0\x09\0\0\0\0", "latin1");
     writeFileSync(path, Buffer.concat([head, tag(9, 0x12), tag(8, 0x2f)]));
     expect(await describeFiles([path])).toBe("FLV with Sorenson H.263 and MP3");
+    writeFileSync(path, Buffer.concat([head, tag(9, 0x94, "hvc1"), tag(8, 0x94, "Opus")]));
+    expect(await describeFiles([path])).toBe("FLV with hvc1 and Opus");
   });
 
   it("AVI and its codecs", async () => {

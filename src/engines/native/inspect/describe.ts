@@ -53,15 +53,16 @@ const flvAudio = namesByCode(
   "0: PCM, 1: ADPCM, 2: MP3, 3: PCM, 4: Nellymoser, 5: Nellymoser, 6: Nellymoser, 7: G.711, 8: G.711, 10: AAC, 11: Speex, 14: MP3",
 );
 
-/** Reads the codecs of the first tags (Adobe Flash Video File Format Specification 10.1, annex E). */
+/** Reads the codecs of the first tags (Adobe Flash Video File Format Specification 10.1, annex E); those of Enhanced RTMP have four characters. */
 function flvCodecs(head: Buffer): string[] {
   let video: string | undefined;
   let audio: string | undefined;
   for (let at = 13; at + 12 <= head.length; at += 15 + head.readUIntBE(at + 1, 3)) {
     const type = head.readUInt8(at);
     const first = head.readUInt8(at + 11);
-    if (type === 9) video ??= flvVideo.get(first & 15);
-    if (type === 8) audio ??= flvAudio.get(first >> 4);
+    const fourCc = printable(head.toString("latin1", at + 12, at + 16));
+    if (type === 9) video ??= (first & 0x80) === 0 ? flvVideo.get(first & 15) : fourCc;
+    if (type === 8) audio ??= first >> 4 === 9 ? fourCc : flvAudio.get(first >> 4);
   }
   return [video, audio].filter((name) => name !== undefined);
 }
