@@ -82,6 +82,6 @@ describe.each(clients)("the client in $name, as it is documented", ({ file, prog
       typeRoots: [join(root, "node_modules/@types")],
     };
     writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions: options }));
-    await run(join(root, "node_modules/.bin/tsc"));
+    await run(`"${join(root, "node_modules/.bin/tsc")}"`);
   });
 });

@@ -56,5 +56,9 @@ export function probeStreams(path: string, fields: string): string[] {
 }
 
 export function run(command: string, ...args: readonly string[]): string {
-  return execFileSync(command, args, { encoding: "utf8", maxBuffer: 64 << 20 });
+  return execFileSync(command, args, {
+    encoding: "utf8",
+    maxBuffer: 64 << 20,
+    env: { ...process.env, LC_ALL: "C.UTF-8" },
+  });
 }

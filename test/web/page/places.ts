@@ -23,6 +23,8 @@ export function placesOfThePage(openTab: OpenTab): void {
       .poll(() => page.locator("video").evaluate(({ duration }: { duration: number }) => duration))
       .toBeCloseTo(6, 1);
     await tab.paste(address);
+    // The film moves down for the new one, and up again.
+    tab.expectShifts();
     await page.getByRole("button", { name: "Download 360p, 5.1 MB" }).click();
     await page.getByText("Added: An evening walk by the sea").waitFor();
     await expect.poll(() => page.getByRole("article").count()).toBe(2);
