@@ -27,9 +27,8 @@ const receiving = new WeakMap<Socket, Incoming | null>();
 const byRequest = new WeakMap<object, Incoming>();
 
 /**
- * Makes a request that a client of undici sends on `socket` fail with ServiceError `upstream_invalid` if its response has far more
- * bytes than its body: those of a reason phrase, of empty lines, of spaces, of extensions of chunks. undici limits the names and values
- * of fields only.
+ * Limits the bytes of responses on `socket` that are not their bodies: reason phrases, empty lines, spaces, chunk extensions. With far more of them
+ * than of the body, the request fails with ServiceError `upstream_invalid`. undici itself limits only the names and values of fields.
  */
 export function limitFraming(socket: Socket): void {
   receiving.set(socket, null);

@@ -112,8 +112,8 @@ export function roleNameOf({ audio_role }: AudioLabel): string | undefined {
 }
 
 /**
- * Returns a sink that puts the audio tracks of a stream after those of the streams before it, and adds the stream's name, what it is for, and its
- * language if it has none itself, to its first audio track. @param stream Counts the streams.
+ * Returns a sink that puts the audio tracks of a stream after those of the streams before it. Its first audio track gets the stream's name, its
+ * role, and its language unless the track has one. @param stream Counts the streams.
  */
 export function describeAudio(sink: SampleSink, label: AudioLabel, stream: number): SampleSink {
   const { language, name = roleNameOf(label), audio_role } = label;

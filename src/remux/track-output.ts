@@ -59,8 +59,8 @@ const sampleRateAt = 32;
 const leastRate = 7_350;
 
 /**
- * Returns the ticks per second of a track of this format: of audio, samples per second, as players that use FFmpeg take the ticks that an edit
- * list leaves out for samples, of AAC with SBR for those of its core. Its own for what states times in ticks.
+ * Returns the ticks per second for a track of this format: its own if it states times in ticks, else of audio the samples per second, of AAC with
+ * SBR those of its core. Players that use FFmpeg count what an edit list leaves out in samples.
  */
 function timescaleOf(format: TrackFormat): number {
   const hasTicks = format.edits !== undefined || format.paddingTicks !== undefined;
@@ -133,8 +133,8 @@ const maxPictures = 1024;
 const comparedBytes = 512;
 
 /**
- * Creates a memory of the latest pictures of one video track: where a segment does not begin with a key picture, mux.js puts all that came since the
- * one before at its start once more, and players write them over those that they have.
+ * Creates a memory of the latest pictures of one video track, to find repeated ones: if a segment does not begin with a key picture,
+ * mux.js repeats all pictures since the last key picture at its start, and players overwrite those that they have.
  */
 export function createPictureMemory() {
   const latest: { atS: number; size: number; hash: number }[] = [];

@@ -5,8 +5,10 @@ import type { TaskOptions } from "../model/task.ts";
 import type { SkipSegment } from "../resolvers/sponsor-block.ts";
 
 /**
- * Returns the engine's warnings of a file, and those that follow from the task and its page: the file lasts much less than
- * its page says, as previews and files that were cut before they were published do; it is higher than the task allows, or lower than a format of which the manifest cannot be read; it got no cover.
+ * Returns the engine's warnings of a file, and those that follow from the task and its page:
+ * - it is much shorter than the page says, as previews and files that were cut before they were published are;
+ * - it is higher than the task allows, or lower than a format whose manifest cannot be read;
+ * - it has no cover.
  *
  * @param segments Of the video, which the task skips or marks.
  */

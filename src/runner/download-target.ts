@@ -44,10 +44,10 @@ const maxSkipped = 3;
 const maxRefreshes = 20;
 
 /**
- * Resolves a task's page and downloads what the task asks for, if possible the format of its earlier run. If the server
- * refuses or no longer knows one of the URLs, which may have expired, the page is resolved again: once, and again
- * whenever there are more bytes than at the refusal before, at most 20 times. If the server then has nothing of the format, the next one
- * takes its place, as in players (RFC 8216bis §6.3.4), unless the task asks for that very format.
+ * Resolves a task's page and downloads what the task asks for, if possible the format of its earlier run. If the server refuses one of the
+ * URLs or no longer knows it, it may have expired: the page is resolved again, once, and again whenever there are more bytes than at the
+ * last refusal, at most 20 times. If the server then has nothing of the format, the next one takes its place, as in players (RFC 8216bis
+ * §6.3.4), unless the task asks for that very format.
  *
  * @throws the error of `download` if URLs without new bytes are refused again, or are the same as before; the errors of
  * the resolver, `inTurn`, `saveInfo` and `chooseFormat`; `no_media` if the resolver does not look for formats; PlaylistFound if
@@ -106,10 +106,10 @@ function isSameKind(a: FormatChoice, b: FormatChoice): boolean {
 }
 
 /**
- * Resolves the page, and chooses a format of it.
+ * Resolves the page and chooses a format of it.
  *
- * @throws as `downloadTarget`; what says that a page has no media is retryable if it may have some again: its URL is that of a manifest, in
- * whose place some servers send a message for a moment, or it has had some before.
+ * @throws as `downloadTarget`. That there are no media is retryable if the URL is that of a manifest, in whose place some servers send a message
+ * for a moment, or if the page has had some before.
  */
 async function resolveTarget(
   task: Task,

@@ -67,9 +67,9 @@ export function createFileCleanup(deps: CleanupDeps) {
 }
 
 /**
- * Removes the unneeded files of every task that has some, by `cleanUp`. Leaves all files of tasks whose records are damaged. A task that
- * the store does not know may belong to another store, and may be running: its result stays, and so does its work folder, unless nothing
- * was written in it for a week (a crash may leave one after the record was deleted). Logs how many such tasks have files.
+ * Removes the unneeded files of every task by `cleanUp`. Leaves all files of tasks whose records are damaged. A task that the store does
+ * not know may belong to another store, and may be running: its result stays, and its work folder too unless nothing was written in it
+ * for a week (a crash may leave one after the record was deleted). Logs how many such tasks have files.
  */
 async function cleanUpAll(
   { store, files, logger }: Omit<CleanupDeps, "mutex" | "retryMs">,

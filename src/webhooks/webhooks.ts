@@ -194,8 +194,8 @@ function createSender({ outbox, endpoints, attempt, stopping, onSlot, ...rest }:
 type TrimOptions = Pick<SenderOptions, "outbox" | "endpoints" | "limits" | "nowMs" | "logger" | "observer">;
 
 /**
- * Creates a `trim` that drops the oldest of too many messages: for each key once a minute, and as soon as so many tasks of the key have ended as
- * it drops at a time: to find the oldest takes the longer, the more there are.
+ * Creates a `trim` that drops the oldest of too many messages of each key: once a minute, and as soon as as many of its tasks have ended
+ * as one call drops. The more messages there are, the longer it takes to find the oldest.
  */
 function createTrim({ outbox, endpoints, limits, nowMs, logger, observer }: TrimOptions) {
   let dueMs = nowMs();

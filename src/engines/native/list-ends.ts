@@ -17,9 +17,9 @@ const roundedS = 1;
 const maxGrowthS = 15;
 
 /**
- * Returns what describes, once the media are there, lists whose end may be missing, if their last segment is fetched: those that had more in
- * an earlier run, and those that lack the mark of their end, which one of all segments must have (RFC 8216 §6.2.1), unless they are still
- * the same when one that grows would have grown. Keeps in `folder` how much each has listed at most.
+ * Finds lists of segments whose end may be missing, once the media are there. Of those whose last segment is fetched, it describes
+ * - those that had more in an earlier run: `folder` keeps the longest duration of each;
+ * - those without the mark of their end, which a complete list must have (RFC 8216 §6.2.1), unless they are the same when read again.
  *
  * @throws the file system's own errors
  */

@@ -4,8 +4,8 @@ import type { TaskStore } from "../../stores/store.ts";
 const maxMs = 5;
 
 /**
- * Returns the store with a `get` that lets other requests have their turn of the event loop, however many calls there are: a client may ask
- * for a byte of a file, whose task has a long record, on hundreds of connections. Calls that wait for different tasks take turns.
+ * Returns the store with a `get` that gives other requests their turn of the event loop, however many calls there are: a client may ask
+ * on hundreds of connections for a byte of a file whose task has a long record. Calls for different tasks take turns.
  */
 export function withPacedReads(store: TaskStore): TaskStore {
   /** Reads that wait, by task; first the task whose turn it is. */

@@ -39,10 +39,10 @@ export function limitRates(app: FastifyInstance, keys: KeyStore): void {
 type Done = (error?: ServiceError) => void;
 
 /**
- * Limits how many requests of a key are served at a time, and how many of all links that it has made: each to half of what the others leave of
- * `total`, the connections that there may be; those of a single link to its share of a quarter. A request takes a connection until it is served,
- * which may last as long as its client likes. Further ones fail with ServiceError `too_many_requests`. Other requests without a key have no
- * limit here: they are those of a service without keys, or are short.
+ * Limits how many requests are served at a time: of a key, and of all links that it has made, to half each of what the others leave of
+ * `total`, the possible connections; of a single link, to its share of a quarter. A request holds its connection until it is served, as
+ * long as its client likes. Further ones fail with ServiceError `too_many_requests`. Other requests without a key have no limit here: they
+ * are short, or the service has no keys.
  *
  * Call it after `requireAccess` and before the routes.
  *
@@ -86,8 +86,8 @@ export function shareRequests(
 }
 
 /**
- * Changes of tasks that an owner has in the store at a time while no other has any: those that wait for a slow disk together need one write of it, so
- * that of one owner alone, few would take much longer.
+ * How many changes of tasks one owner may have in the store at a time, if no other has any. Changes that wait for a slow disk share one
+ * write: with a lower limit, those of a single owner would take much longer.
  */
 const maxChanges = 64;
 
@@ -99,8 +99,8 @@ export type ChangeInTurn = <T>(
 ) => Promise<T>;
 
 /**
- * Lets few changes of tasks be in the store at a time, shared by owners: one may ask for thousands at once, each of a long record, and those of
- * others, the heartbeats of runs and claims would wait behind them.
+ * Limits how many changes of tasks are in the store at a time; owners share the places. An owner may ask for thousands at once, each of a
+ * long record: the changes of others, the heartbeats of runs and claims would wait for all of them.
  */
 export function shareChanges(): ChangeInTurn {
   const shares = new Shares(maxChanges);

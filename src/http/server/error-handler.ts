@@ -53,8 +53,8 @@ export function refuseExpectations(
 }
 
 /**
- * Hook that fails with ServiceError `invalid_request`, and closes the connection, if it is not sure where the request ends: its version
- * is not HTTP/1.0 or 1.1, it has another transfer coding than `chunked`, or has one in HTTP/1.0 (RFC 9112 §6.1).
+ * Hook that refuses a request whose end is ambiguous, with ServiceError `invalid_request`, and closes the connection: its version is not
+ * HTTP/1.0 or 1.1, it has another transfer coding than `chunked`, or any in HTTP/1.0 (RFC 9112 §6.1).
  */
 export function refuseAmbiguousFraming(
   { raw }: FastifyRequest,

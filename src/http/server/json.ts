@@ -17,10 +17,12 @@ export function ignoreBodies(app: FastifyInstance): void {
 const maxValues = 10_000;
 
 /**
- * Makes the routes of this plug-in accept bodies of type `application/json` only. Requests fail with
- * ServiceError `unsupported_media_type` for another type or charset or a content coding, with `payload_too_large` for a long one of over
- * 10,000 values, and with `invalid_request` for a body that is empty, is not JSON (with the position of the error) or has a
- * member `__proto__` or `constructor` that could pollute a prototype. Long bodies are read in turns.
+ * Makes the routes of this plug-in accept bodies of type `application/json` only. Long bodies are read in turns. Requests fail with
+ * ServiceError
+ * - `unsupported_media_type` for another type or charset, and for a content coding;
+ * - `payload_too_large` for a long body of over 10,000 values;
+ * - `invalid_request` for a body that is empty, is not JSON (with the position of the error), or has a member `__proto__` or
+ *   `constructor` that could pollute a prototype.
  */
 export function readJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();

@@ -132,9 +132,9 @@ interface RouteSchema {
 }
 
 /**
- * Makes the routes of tasks and pages that are registered after it refuse misspelt names (ServiceError `invalid_request`): a query parameter or
- * a member of a body that has no meaning, but nearly the name of one that has, or of an option of a task; of a parameter also what other services
- * call it. All others do no harm.
+ * Makes the routes of tasks and pages that are registered after it refuse misspelt names (ServiceError `invalid_request`). A query
+ * parameter or a member of a body is refused if it has no meaning and its name is nearly one that has, or nearly that of an option of a
+ * task; a parameter also if other services use its name. All others are ignored.
  */
 export function refuseMistakenNames(app: FastifyInstance): void {
   app.addHook("onRoute", (route) => {

@@ -155,8 +155,8 @@ function variantFormat({ attributes, codecs, url }: Variant, group: AudioGroup |
 }
 
 /**
- * Whether a variant says if its audio is that of its group: without CODECS it may be muxed although it references a group, but what
- * has a size and is said to have audio that is not to play is video with it.
+ * Whether a variant shows if its audio is that of its group. Without CODECS it may be muxed although it references a group; but a variant
+ * with a size whose own audio is not the one to play is video with that audio.
  */
 function isKindKnown(attributes: Attributes, group: Group): boolean {
   return attributes.has("CODECS") || (attributes.has("RESOLUTION") && isIncludedBehind(group));

@@ -110,9 +110,9 @@ function subtitlesOf({ renditions }: MultivariantPlaylist): Manifest["subtitles"
 }
 
 /**
- * Returns the URLs of what is redundant to the variant or rendition at `media`, in the order of the multivariant playlist
- * `text` from `url`: variants with the same attributes except their pathway and the names of their groups (RFC 8216
- * §6.2.4, 8216bis §4.4.6.2), or renditions with the same attributes in the groups of such variants. Any other text has none.
+ * Returns the URLs of what is redundant to the variant or rendition at `media`, in the order of the multivariant playlist `text`
+ * from `url`; none if it is another text. Redundant are variants that differ only in their pathway and in the names of their
+ * groups (RFC 8216 §6.2.4, 8216bis §4.4.6.2), and renditions with the same attributes in the groups of such variants.
  */
 export function findRedundant(text: string, url: URL, media: URL): URL[] {
   if (!isMultivariant(text)) return [];

@@ -52,9 +52,8 @@ export async function openGuardedProxy(options: GuardedProxyOptions) {
     port,
 
     /**
-     * Opens a run with a credential of its own. It is closed when `signal` is aborted, which is also what limits its time: a
-     * server that sends a byte now and then has no other limit than `maxBytes`, the bytes of all connections in both
-     * directions, headers included.
+     * Opens a run with a credential of its own, and closes it when `signal` is aborted. Only that limits its time: a server may send a byte
+     * now and then. `maxBytes` limits the bytes of all connections in both directions, headers included.
      *
      * @throws ServiceError `unavailable` if the proxy is closed
      */

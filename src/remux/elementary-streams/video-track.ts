@@ -125,7 +125,7 @@ class PictureTimes {
   }
 }
 
-/** Whether times go on although another part begins: nothing is missing between them, so that pictures may refer to those before. */
+/** Whether the times of another part continue: then nothing is missing between them, and pictures may refer to those before. */
 function isNext(before: PesTime, time: PesTime | null, step: number): boolean {
   return time !== null && Math.abs(unwrap(time.dts, before.dts) - before.dts - step) <= step / 2;
 }

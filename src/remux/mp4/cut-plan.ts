@@ -181,9 +181,9 @@ function leastMove({ track: { writtenS }, decoded, presented }: TakenSamples): n
 }
 
 /**
- * Lets video be decoded so early that the same time passes in each range from the decoding of the first sample that is in
- * the range to the start of the range: FFmpeg presents a range after the first that much too early or late. With several
- * ranges that is at least the time of two frames: Chromium shows nothing of the first one if no sample is presented later than decoded.
+ * Lets video be decoded earlier, so that in each range the time from the decoding of its first sample to the start of the range is the
+ * same: otherwise FFmpeg presents the later ranges too early or too late by the difference. With several ranges it is at least two
+ * frames: Chromium shows nothing of the first one if no sample is presented later than decoded.
  */
 function delayDecoding(taken: readonly TakenSamples[]): void {
   const least = taken.length > 1 ? 2 * (taken[0]?.track.list.duration(0) ?? 0) : 0;

@@ -7,9 +7,9 @@ import type { Sample, TrackFormat } from "../samples.ts";
 import { isSameFormat, type TrackOutput } from "../track-output.ts";
 
 /**
- * Writes the samples of video whose parts do not continue each other, so that a decoder can go on with each of them: where one begins
- * within an open group of pictures, those are left out that are shown before its first picture, as they need others before it, and
- * the numbers of the others are changed.
+ * Writes video whose parts do not continue each other so that decoders can continue at each join. If a part begins within an open
+ * group of pictures, pictures that are shown before its first one are left out: they need others before it. The numbers of the
+ * rest are changed.
  */
 export function createVideoJoins(output: TrackOutput) {
   let format: TrackFormat | undefined;
@@ -114,9 +114,9 @@ export interface JoinedSample {
 }
 
 /**
- * Returns a function that changes samples in decode order, from a sync sample on that has this join, so that they can follow
- * one that it does not continue: a clean random access picture of HEVC becomes a broken link access picture (ISO/IEC 23008-2
- * §3.11, §7.4.2.2), after which a decoder starts again; pictures of H.264 get the numbers of those after an IDR picture.
+ * Returns a function that changes the samples from a sync sample with this join on, in decode order, so that they can follow one that
+ * they do not continue. A clean random access picture of HEVC becomes a broken link access picture, at which a decoder starts again
+ * (ISO/IEC 23008-2 §3.11, §7.4.2.2); pictures of H.264 get the numbers of those after an IDR picture.
  */
 export function createJoin(join: Join, sampleEntry: Uint8Array): (sample: Uint8Array) => JoinedSample {
   const configuration = configurationOf(sampleEntry, "avcC");

@@ -20,8 +20,8 @@ export function endsWithinPacket(file: FileWindow): boolean {
 }
 
 /**
- * Counts the places of a file, if it is MPEG-TS, at which there are bytes that are not packets: between two packets, or
- * after the last one if they are at least as many as a packet has. Also counts other places, at which packets of audio or video are missing.
+ * Counts the places of an MPEG-TS file at which bytes are not packets (`breaks`), and those at which packets of audio or video are missing
+ * (`losses`); 0 for another file. Bytes after the last packet count if they are as many as a packet has, or more.
  */
 export function countPacketBreaks(file: FileWindow): { breaks: number; losses: number } {
   const start = findStart(file);
@@ -81,10 +81,9 @@ interface Pid {
 const counterBits = 0x0f;
 
 /**
- * Creates a count of the places where packets of audio or video are missing, by the continuity counters of their PIDs
- * (ISO/IEC 13818-1 §2.4.3.3). What writers and joins do without loss does not count: a packet that is sent again, a
- * discontinuity that is announced, a counter that counts packets without payload too, and one that begins again
- * with a payload unit after a PAT, as in files that were put together.
+ * Counts the places where packets of audio or video are missing, by the continuity counters of their PIDs (ISO/IEC 13818-1 §2.4.3.3).
+ * Some jumps lose nothing and do not count: a packet that is sent again, a discontinuity that is announced, a counter that also counts
+ * packets without payload, and one that restarts with a payload unit after a PAT, as in files that were joined.
  */
 function createContinuityCheck() {
   const pids: (Pid | undefined)[] = Array.from({ length: 8192 });

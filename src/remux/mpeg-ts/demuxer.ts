@@ -97,8 +97,8 @@ function doesFollow(timing: SegmentTiming, before: SegmentTiming): boolean {
 }
 
 /**
- * Counts the segments of a list of which media are missing, in the packets that it passes on to `read`: those without any, and
- * those before the first program map, which each of them must have (RFC 8216 §3.2).
+ * Counts segments that lack media, from the packets that it passes on to `read`: those without any, and those before the first
+ * program map, which each segment must have (RFC 8216 §3.2).
  */
 function createSegmentCounter(read: (bytes: Buffer, at: number) => void, program: ProgramReader) {
   let isListed = false;

@@ -4,9 +4,9 @@ import type { MarkingCommand } from "./avc-slices.ts";
 const unused = 1;
 
 /**
- * Follows which frames a decoder keeps as references (§8.2.5) after a copy of a key frame, as many missing frames as it keeps, and that
- * key frame, so that pictures name none that it does not have: those before the key frame, and those that frames that are left out have
- * named. Frames are numbered in decode order; the copy is 0. It ends at long-term references and at fields.
+ * Follows which frames a decoder keeps as references (§8.2.5), so that pictures name none that it does not have. The decoder gets a
+ * copy of a key frame, as many missing frames as it keeps, and the key frame: it has neither the frames before that nor those that
+ * were named by frames that are left out. Frames are numbered in decode order; the copy is 0. Ends at long-term references and fields.
  *
  * @param limit How many it keeps.
  * @param key Number of the key frame.

@@ -43,9 +43,9 @@ export function withGaps(unit: Buffer): Buffer {
 }
 
 /**
- * Changes the NAL units of pictures in decode order, the first of which is no IDR picture and needs none before it, so that they
- * continue an IDR picture with one frame, after as many missing ones (`withGapsAllowed`) as decoders keep. It does so up to the next
- * IDR picture, or one after which numbers start again (memory_management_control_operation 5). Others stay.
+ * Changes the NAL units of pictures in decode order so that they continue an IDR picture with one frame, after as many missing ones
+ * (`withGapsAllowed`) as decoders keep. The first picture is no IDR picture and needs none before it. Ends at the next IDR picture, and
+ * after one at which numbers start again (memory_management_control_operation 5). Other units stay.
  */
 export function createRenumbering(slices: AvcSlices) {
   let current: ReturnType<typeof createNumbers> | undefined;

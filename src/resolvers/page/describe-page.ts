@@ -65,8 +65,8 @@ function hasMedia({ formats, entries = [] }: Description, { kind }: Content): bo
 }
 
 /**
- * Describes a document. If it is a page without a medium, or with nothing but a trailer, those of its players that are pages are
- * read too: what the first one with a medium states of it is added, in the trailer's place. `depth` counts the pages that led to it.
+ * Describes a document. If it is a page without a medium, or with only a trailer, its players that are pages are read too: what the first
+ * one with a medium states is added, in the trailer's place. `depth` counts the pages that led to it.
  */
 async function describe(document: Document, deps: DescribeDeps, depth = 0): Promise<Description> {
   const { content, url } = document;

@@ -32,9 +32,8 @@ export function findPlayers(
 }
 
 /**
- * Returns the URLs of the `<iframe>` elements that may be players, the likeliest first: those that may be
- * shown full screen, then those that are named as a player, then those of a video's size, and in a player's page
- * the others too. Hidden and tiny ones are none.
+ * Returns the URLs of the `<iframe>` elements that may be players, the likeliest first: those that may be shown full screen, those that
+ * are named as a player, those of a video's size, and in a player's page all others. Hidden and tiny ones are left out.
  */
 export function findPlayerFrames(frames: readonly Attributes[], base: URL, isInPlayer: boolean): URL[] {
   const found = frames.flatMap((frame) => {

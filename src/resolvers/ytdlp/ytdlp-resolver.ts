@@ -193,9 +193,8 @@ interface Part {
 }
 
 /**
- * Returns an `extract` that spares yt-dlp to read a list from its start for each slice of it, as it does with some. Of such a list it
- * reads further entries, as many as come before those that are asked for, and keeps them for the owner who asks for the next ones, until
- * that owner reads the list again from its start.
+ * Returns an `extract` for lists that yt-dlp can read only from their start. Of such a list it reads ahead as many entries as come before the
+ * requested ones, and keeps them for the owner's next requests, until the owner reads the list again from its start.
  */
 export function readAhead({ extract }: Pick<YtDlp, "extract">): YtDlp["extract"] {
   const parts = new SharedCache<Part>({ maxSize, ttlMs });

@@ -178,9 +178,9 @@ async function placeSource(
 const numbersInName = /s0*(\d+)[ ._-]?e0*(\d+)/i;
 
 /**
- * Returns the text of the file from which Jellyfin and Kodi read what a video is, as their documents describe it. It is a `<movie>`, which both
- * read beside any video, or an `<episodedetails>` if the page states series, season and episode and `name`, that of the video's file, has
- * the two numbers as in `S01E02`: without them neither looks for an episode.
+ * Returns the text of the file from which Jellyfin and Kodi read what a video is, as they document it: a `<movie>`, which both read beside
+ * any video; or an `<episodedetails>`, if the page states series, season and episode and `name`, that of the video's file, has both numbers
+ * as in `S01E02`. Without these in the name neither looks for an episode.
  */
 export function createNfo(info: PageInfo, addedAt: string, name: string): string {
   const isEpisode = isNamedEpisode(info, name);

@@ -19,8 +19,8 @@ const codecs = new Set("mp4a Opus .mp3 mp4v vp08 vp09 av01".split(" "));
 const framed = new Set("avc1 avc3 hvc1 hev1".split(" "));
 
 /**
- * Opens the samples of an MP4 file that are of codecs that compress: for each track those that its index lists, then those of all tracks
- * that its fragments list, in their order in the file as far as it has one. Reads fragments when their samples are wanted. None of another file.
+ * Opens the samples of an MP4 file whose codecs compress; none of another file. The first streams are those of each track in the index; the
+ * last one has the samples of all tracks in fragments, in their order in the file as far as it has one. Fragments are read when their samples are wanted.
  * @throws ServiceError `upstream_invalid`, also from the samples; the file system's own errors.
  */
 export function openMp4Samples(file: OpenFile): CheckedSamples {

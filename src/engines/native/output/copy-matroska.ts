@@ -138,8 +138,8 @@ export async function openPlain(path: string, copy: string, opened: DisposableSt
 }
 
 /**
- * Copies the video and audio of a Matroska file to `target`, without the compression of their frames, which mediabunny does not read
- * if it is zlib, and only in blocks without laces if it is the removal of their start. Returns whether it has done so: not of a damaged file.
+ * Copies the video and audio of a Matroska file with compressed frames to `target`, without the compression: mediabunny does not read zlib, and
+ * header stripping only in blocks without laces. Returns false if no frame is compressed, or the file is damaged.
  */
 async function copyPlain(file: LocalInput, target: string, signal: AbortSignal): Promise<boolean> {
   if (!file.headerTracks.some(({ isEncoded }) => isEncoded)) return false;

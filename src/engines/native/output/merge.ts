@@ -35,9 +35,13 @@ interface MergeOptions extends Pick<RemuxOptions, "audioOnly" | "audioChoice" | 
 export type MergedFile = Pick<Source, "role"> & Pick<SourceStream, "label"> & { path: string };
 
 /**
- * Merges the tracks of complete files into one without re-encoding: as WebM if it allows all codecs, as Matroska if they come from such files and
- * no MP4 can hold them, or are audio whose end is padded, which no MP4 can say to all players, else as fragmented MP4. Returns whether it is an MP4, which time of
- * these files is its start, which tracks it has, what it lacks of what they say of these, and what differs from them.
+ * Merges the tracks of complete files into one file without re-encoding:
+ * - WebM if it allows all codecs;
+ * - else Matroska, if the files are and no MP4 can hold the tracks or tell all players that their audio is padded at its end;
+ * - else fragmented MP4.
+ *
+ * Returns whether it is an MP4, which time of the files is its start, which tracks it has, what it lacks of what the files say of
+ * these, and what differs from them.
  *
  * @throws ServiceError `format_unavailable` if there is no track, or neither container allows one of them.
  */

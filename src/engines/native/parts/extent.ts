@@ -22,9 +22,9 @@ export interface Extent {
  * from its first byte.
  *
  * @param before What the server said of the resource when it sent the bytes that are stored.
- * @throws ServiceError `upstream_invalid` if the resource is shorter than the part's range, a 206 for a
- * range without an end does not state the resource's length, only a 206 was wanted, or another one has a length that cannot be
- * that of all of the resource.
+ * @throws ServiceError `upstream_invalid` if the resource is shorter than the part's range; if a 206 is not the requested one, or does
+ * not state the resource's length although the range has no end; if another response came although only a 206 was wanted, or its
+ * length cannot be that of the whole resource.
  */
 export function extentOf(response: HttpResponse, part: Part, before: Representation | null): Extent {
   const { status, headers } = response;

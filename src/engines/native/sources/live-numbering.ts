@@ -42,8 +42,8 @@ export class LiveNumbering {
   }
 
   /**
-   * Whether the latest lists may have other media under the URLs of those that were recorded: they go back, but are neither old
-   * lists of a cache nor those of a server that is late, which lists as many segments as others. `isEnd`: there will be no further list.
+   * Whether the latest lists may have other media under the URLs of recorded segments: they go back, but are neither old lists of a
+   * cache nor those of a late server, which are as long as others. `isEnd`: there will be no further list.
    */
   isDoubtful(isEnd: boolean): boolean {
     const least = isEnd ? maxBack - 1 : maxBack;
@@ -52,8 +52,8 @@ export class LiveNumbering {
   }
 
   /**
-   * Returns the last recorded segment that a list has, if lists have gone back before, without dates, and this one goes on or has ended:
-   * only its media show whether those lists were old ones, or those of a server that has restarted and has other media under its URLs.
+   * Returns the last recorded segment in a list without dates, if lists have gone back and this one continues or has ended. Only its media
+   * then show whether the lists were old ones, or the server has restarted and has other media under its URLs.
    */
   doubtIn({ segments, hasEnded }: SegmentList): RecordedSegment | undefined {
     const last = this.#last;

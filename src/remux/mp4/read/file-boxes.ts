@@ -49,8 +49,8 @@ export function lacksIndexedSegments(path: string): boolean {
 }
 
 /**
- * Returns whether a fragmented MP4 file has more than 64 KiB after its last box that are none: zeros, of which the first ones say that they
- * are a box without a type to the end of the file.
+ * Returns whether a fragmented MP4 file ends with more than 64 KiB that are no boxes: zeros, the first of which say that they are a box without a
+ * type up to the end of the file.
  */
 export function endsWithoutBoxes({ fd, size }: ReadFile): boolean {
   const boxes = [...completeFileBoxes(fd, size)];

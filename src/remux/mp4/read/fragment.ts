@@ -210,8 +210,8 @@ function readTrackRun<Track>(bytes: Uint8Array, trun: Box, context: TrackRunCont
 }
 
 /**
- * Whether the data offsets of a `traf` may count from the `moof`. Without a flag they count from where the data of the track before end, but
- * browsers count from the `moof`, as do muxers that forget the flag: then none leads into it, as the first one does that counts from other data.
+ * Whether the data offsets of a `traf` may count from the `moof`. Without a flag they count from the end of the data of the track before; but
+ * browsers count from the `moof`, as do muxers that forget the flag. Then none leads into the `moof`; counted from other data, the first one does.
  */
 function startsBehind(bytes: Uint8Array, traf: Box, moof: Box): boolean {
   return childrenOf(bytes, traf, "trun").every((trun) => {

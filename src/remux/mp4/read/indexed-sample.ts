@@ -13,8 +13,8 @@ export interface IndexedSample<Track = InitTrack> extends Omit<Sample, "data"> {
 }
 
 /**
- * Lets a sample of audio that states no duration begin where the one before ends, if the pause between them is no longer than that: FFmpeg states for
- * every second packet, with one in each fragment, that it begins where it ends.
+ * Lets a sample of audio without a duration begin where the one before ends, if the pause between them is not longer than that one.
+ * FFmpeg, with one packet in each fragment, states of every second packet that it begins where it ends.
  */
 export function fillPause(sample: IndexedSample, before: IndexedSample | undefined): void {
   if (sample.duration !== 0 || before === undefined) return;

@@ -71,8 +71,8 @@ function partsOf(times: TimesIndex, edits: readonly Edit[]): PresentedPart[] {
 }
 
 /**
- * A span ends where the next one begins: the end of the last frame before a cut is not exact, and time between them is given to it as
- * far as the media have some there, since readers take an edit without media between others for the start of the track.
+ * Lets each span end where the next one begins, as far as its media last: the end of the last frame before a cut is not exact, and
+ * readers take an edit without media between others for the start of the track.
  */
 function partsOfSpans(spans: readonly PresentedSpan[], zeroTicks: number): PresentedPart[] {
   return spans.map(({ startTicks, endTicks, shiftTicks, tailTicks }, index) => {

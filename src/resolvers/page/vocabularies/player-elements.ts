@@ -10,11 +10,11 @@ import { createResource, type ListedMedia, type Resource } from "../metadata.ts"
 
 /**
  * Returns the player of the page's own medium:
- * - the first one with an http or https source, a trailer only if there is no other, or the page calls itself one, and one that is
- *   hidden or beside the page's content only if all are;
- * - in place of a silent loop, the first video with audio or controls; in place of an advertisement or another silent video, the first one
- *   with controls;
- * - without any source, the page's only player: a script gives it its source, but its poster and its tracks are stated.
+ * - the first one with an http or https source; a trailer only if there is no other or the page calls itself one; one that is hidden or
+ *   beside the page's content only if all are;
+ * - in place of a silent loop, the first video with audio or controls; in place of an advertisement or another silent video, the first
+ *   one with controls;
+ * - without any source, the page's only player: a script sets its source, but its poster and its tracks are stated.
  */
 export function findPlayer(
   { players }: Markup,
