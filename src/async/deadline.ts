@@ -39,7 +39,7 @@ export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal):
   return await Promise.race([promise, aborted]);
 }
 
-/** Resolves after so many milliseconds, or at once when `signal` is aborted. */
+/** Resolves after this many milliseconds, or at once when `signal` is aborted. */
 export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
   await delay(ms, undefined, { signal }).catch(() => {});
 }

@@ -151,7 +151,7 @@ async function openStream(
   const accept = "text/event-stream";
   const response = await fetch(new URL("tasks/events", base), { headers: { ...headers, accept }, signal });
   expectOk(response, accept);
-  // Read from now on: Node cancels a body that nobody reads once its response is garbage.
+  // Read from now on: Node cancels an unread body once its response is garbage.
   return (response.body ?? new ReadableStream()).getReader();
 }
 

@@ -43,7 +43,7 @@ function trim(text: string): string {
   return start === -1 ? "" : text.slice(start, end);
 }
 
-/** Returns the longest start of a text that is made of whole grapheme clusters and has at most so many bytes in UTF-8. */
+/** Returns the longest start of a text that is made of whole grapheme clusters and has at most this many bytes in UTF-8. */
 export function shorten(text: string, bytes: number): string {
   if (Buffer.byteLength(text) <= bytes) return text;
   let left = bytes;

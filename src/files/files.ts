@@ -62,7 +62,7 @@ export interface FileStore {
    * is asked for it, and may soon have one.
    */
   openStream(id: string): Promise<MediaStream | undefined>;
-  /** Marks the stream as one whose run goes on, for readers in any process; no error if there is none. */
+  /** Marks the stream as one whose run continues, for readers in any process; no error if there is none. */
   markStream(id: string): Promise<void>;
   /** Removes the result and the work folder; no error if there are none. */
   remove(id: string): Promise<void>;

@@ -7,7 +7,7 @@ import { FetchedAgain, layOut, openRun, refetchedError, StreamBrokenError, type 
 
 /**
  * Reads the stream of a file that a task is making, from its first byte on, in any process. It can be read on after the work folder was
- * removed. If a later run makes the file again, the stream goes on with that if it has the same media so far.
+ * removed. If a later run makes the file again, the stream continues with that if it has the same media so far.
  */
 export interface MediaStream {
   readonly mimeType: string;
@@ -168,7 +168,7 @@ class JournalStream implements MediaStream {
     throw new StreamBrokenError("the file is shorter than its journal says");
   }
 
-  /** Reads records until they have so many bytes, or no further one is there. */
+  /** Reads records until they have this many bytes, or there are no more. */
   async #findRecords(bytes: number): Promise<void> {
     let found = this.#records.reduce((sum, record) => sum + record.head.length + record.bytes, -this.#position);
     while (found < bytes && this.#last === undefined) {

@@ -143,7 +143,7 @@ export class StreamJournal {
     );
   }
 
-  /** As `findRequest`, but for a disk that fails: nobody is known to wait then. */
+  /** As `findRequest`, but false if the disk fails: no reader is known then. */
   findRequest(step: number): number | undefined {
     try {
       return findRequest(this.#folder, step);
@@ -185,7 +185,7 @@ export class StreamJournal {
     try {
       if (fd !== undefined) closeSync(fd);
     } catch {
-      // It is closed all the same, and all that it has was written before.
+      // It is closed nevertheless, and all that it has was written before.
     }
   }
 

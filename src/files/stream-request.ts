@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { unlessMissing } from "./disk-error.ts";
 import { noFollow } from "./no-follow.ts";
 
-/** A file in a work folder that says that somebody wants the stream. A run only makes one that is wanted. */
+/** A file in a work folder that says that a client wants the stream. A run makes no other one. */
 const requestName = "stream.request";
 
 /** Requests the stream of the run in this folder; does nothing if there is none. @throws the file system's own errors */

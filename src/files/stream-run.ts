@@ -97,7 +97,7 @@ export async function markStream(folder: string): Promise<void> {
 }
 
 /**
- * Ends the stream of the run in the folder, if there is one, because that run has died: its readers do not go on with a later one.
+ * Ends the stream of the run in the folder, if there is one, because that run has died: its readers do not continue with a later one.
  *
  * @throws the file system's own errors
  */

@@ -29,7 +29,7 @@ import { validatorCompiler } from "./server/validation.ts";
 export interface BaseAppParts {
   /** Default: no log. */
   logger?: FastifyBaseLogger;
-  /** Default: nobody observes. */
+  /** Default: none. */
   observer?: AppObserver | undefined;
   /**
    * Aborted some time before `close`: the app keeps serving, but `/health/ready` responds with 503 and

@@ -111,7 +111,7 @@ export async function sendKeyCommand(folder: string, command: KeyCommand): Promi
   }
 }
 
-/** Returns undefined if nobody listens there. */
+/** Returns undefined if no process listens there. */
 async function connectTo(path: string): Promise<Socket | undefined> {
   const socket = connect(path);
   try {
@@ -132,7 +132,7 @@ function tokenPathIn(folder: string): string {
   return join(folder, "keys.token");
 }
 
-/** Writes a new file, so that nobody has opened it before; for this user alone (mode 0600). */
+/** Writes a new file, which no other program has open; for this user alone (mode 0600). */
 async function saveToken(folder: string, token: string): Promise<void> {
   const path = tokenPathIn(folder);
   await rm(path, { force: true });

@@ -29,7 +29,7 @@ const namesOfCodecs: Record<VideoCodec, RegExp> = {
 /** Those that WebM may hold. */
 const webmCodecs: ReadonlySet<VideoCodec> = new Set(["vp8", "vp9", "av1"]);
 
-/** Returns the place of a video codec among those that are preferred; behind them, one that may be one of them comes before others. */
+/** Returns the place of a video codec among those that are preferred; after them, one that may be one of them comes before others. */
 function placeOf(format: Format, preferred: readonly VideoCodec[]): number {
   const { vcodec } = format;
   if (preferred.length === 0) return 0;

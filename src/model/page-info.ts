@@ -232,10 +232,10 @@ export function pageUrlOf({ url, webpage_url }: Pick<PageInfo, "url" | "webpage_
   return URL.parse(url)?.host === URL.parse(webpage_url)?.host ? url : webpage_url;
 }
 
-/** Request headers that authenticate somebody. */
+/** Request headers that authenticate a user. */
 const secretHeaders: ReadonlySet<string> = new Set(["authorization", "cookie"]);
 
-/** Returns what may be stored and shown: nothing beyond `PageInfo`, no header that authenticates somebody. */
+/** Returns what may be stored and shown: nothing beyond `PageInfo`, no header that authenticates a user. */
 export function publicInfo(page: Omit<PageInfo, "formats"> & { formats: readonly DownloadFormat[] }): PageInfo {
   const formats = page.formats.map(({ http_headers = {}, ...format }) => {
     const shown = Object.entries(http_headers).filter(([name]) => !secretHeaders.has(name.toLowerCase()));

@@ -32,7 +32,7 @@ export type EndState = (typeof endStates)[number];
 export const states = ["queued", "running", ...endStates] as const;
 export type State = (typeof states)[number];
 
-/** Whether a task in this state has ended, unless somebody retries it. */
+/** Whether a task in this state has ended, unless it is retried. */
 export function hasEnded(state: State | undefined): state is EndState {
   return endStates.some((end) => end === state);
 }

@@ -67,7 +67,7 @@ export class SpeedLimit {
   readonly #shares = new Set<Share>();
   #speedOf: SpeedOf = (_, maxBps) => maxBps;
   #had = 0;
-  /** Absent: nobody measures, so that nothing is counted. */
+  /** Absent: nothing is measured or counted. */
   #measuredMs: number | undefined;
   #timer: NodeJS.Timeout | undefined;
 

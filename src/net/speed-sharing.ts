@@ -37,7 +37,7 @@ const first: SpeedDemand = { waiting: 1, others: 0, bps: 0 };
 
 /**
  * Makes a limit one of all processes on a channel: once a second each says what it wants, and takes its fair share. While
- * the channel does not work, the shares stay as they are: a process that receives nothing forgets nobody. Returns the function that ends it.
+ * the channel does not work, the shares stay as they are: a process that receives nothing forgets no other. Returns the function that ends it.
  */
 export function shareSpeed(limit: SpeedLimit, channel: SpeedChannel): () => void {
   const from = randomUUID();
@@ -113,7 +113,7 @@ export function fairSpeed(limitBps: number, own: SpeedDemand, others: readonly S
     leftBps -= share;
     left -= tasks;
   }
-  // What nobody wants now.
+  // What no process wants now.
   return speed + (leftBps * (own.waiting + own.others)) / total;
 }
 

@@ -3,7 +3,7 @@ const capacityS = 1;
 /** What is taken from it at a time, at most, seconds of its speed. */
 const unitS = 0.05;
 
-/** Fills with so many bytes a second, empty at first. */
+/** Fills with this many bytes a second, empty at first. */
 export class TokenBucket {
   #bytesPerS: number;
   #unit = 0;
@@ -33,7 +33,7 @@ export class TokenBucket {
     return this.waitMs(this.#capacity, nowMs) <= 0;
   }
 
-  /** Returns when so many bytes can be taken, in milliseconds from now. */
+  /** Returns when this many bytes can be taken, in milliseconds from now. */
   waitMs(bytes: number, nowMs: number): number {
     if (this.#bytesPerS === Infinity) return 0;
     this.#fill(nowMs);

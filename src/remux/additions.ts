@@ -20,7 +20,7 @@ export interface Tags {
   albumArtist: string | null;
   composer: string | null;
   genre: string | null;
-  /** Its number in the album, and behind a slash how many there are: `3`, `3/9`. */
+  /** Its number in the album, and after a slash how many there are: `3`, `3/9`. */
   track: string | null;
   copyright: string | null;
   /** BCP 47; where tracks have languages, theirs count. */
@@ -127,7 +127,7 @@ const sameTimeS = 1e-6;
 
 /**
  * Returns cues or chapters as they are in a file that presents only these parts of the media, one after the other: cut and
- * moved along. One that is in several parts is in each; where these follow each other, it goes on.
+ * moved along. One that is in several parts is in each; where these follow each other, it continues.
  *
  * @param moveItem Moves what an item says beside its start and end.
  */

@@ -84,7 +84,7 @@ function payloadAt(bytes: Buffer, at: number): Payload | null {
   return from < to ? { from, to, isStart: ((bytes[at + 1] ?? 0) & 0x40) !== 0 } : null;
 }
 
-/** Returns the section of a table that begins and ends in a packet; `null`: it goes on in the next one, or is none. */
+/** Returns the section of a table that begins and ends in a packet; `null`: it continues in the next one, or is none. */
 function sectionIn(bytes: Buffer, { from, to }: Payload): Buffer | null {
   const start = from + 1 + (bytes[from] ?? 0);
   const end = start + 3 + (start + 3 <= to ? bytes.readUInt16BE(start + 1) & 0x0fff : to);

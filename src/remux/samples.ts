@@ -166,7 +166,7 @@ export interface FileGrowth {
   totalBytes: number;
   /** The index, if it is at the end of the file; absent: it is there. */
   index?: Uint8Array;
-  /** Resolves once it has so many. Rejects if it never will. */
+  /** Resolves once it has this many. Rejects if it never will. */
   until(bytes: number): Promise<void>;
 }
 

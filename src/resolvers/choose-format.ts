@@ -65,7 +65,7 @@ export function earlierChoice({ info, options }: Task): FormatChoice | null {
   }
 }
 
-/** Returns the formats of `before` among these; undefined if one of them is not there any more. */
+/** Returns the formats of `before` among these; undefined if one of them is missing. */
 function findAgain(before: FormatChoice, formats: readonly Format[]): FormatChoice | undefined {
   const format = findFormatAgain(before.format, formats);
   const audio = before.audio && findFormatAgain(before.audio, formats);

@@ -14,7 +14,7 @@ export interface EntrySlice {
   start: number;
   /** What the playlist lists from there on, in order, at least as many as fit into a record; null: no URL to post. */
   listed: (Entry | null)[];
-  /** Whether the playlist goes on after `listed`. */
+  /** Whether the playlist has more after `listed`. */
   hasMore: boolean;
   /** All entries of the playlist, if the site states it. */
   count: number | null;

@@ -64,7 +64,7 @@ export interface ResolveContext {
   chaptersUrl?: URL | undefined;
   /** The page that leads to `url`, which is sent as `Referer` as a browser does. Default: none. */
   referrer?: URL | undefined;
-  /** Called when the call begins to wait for the turn of its host, and when it no longer does. Default: nobody observes. */
+  /** Called when the call begins to wait for the turn of its host, and when it no longer does. Default: none. */
   onWaiting?: ((isWaiting: boolean) => Promise<void>) | undefined;
   /**
    * When the caller will abort `signal`, on the clock of `performance.now()`; default never. A resolver that has a

@@ -8,7 +8,7 @@ import { parseJson } from "../model/schema.ts";
 import type { SkipCategory } from "../model/task.ts";
 import type { HttpClient } from "../net/client.ts";
 
-/** A part of a video that somebody may not want, seconds. */
+/** A part of a video that viewers may not want, seconds. */
 export interface SkipSegment {
   startS: number;
   endS: number;
@@ -29,7 +29,7 @@ export type FindSkips = (
 /** Responses have some 100 kB. They are parsed at once, and the worst JSON of this length takes less than 0.1 s. */
 const maxBytes = 512 << 10;
 const timeoutMs = 10_000;
-/** Of a video. Nobody marks so many, and each one takes time to be cut out. */
+/** Of a video. No video has more, and each one takes time to be cut out. */
 const maxSegments = 300;
 /** Fewer votes: users say that it is wrong. */
 const leastVotes = -2;

@@ -64,7 +64,7 @@ function checkMissing(height: number | null, { warnings = [] }: PageInfo, option
   }));
 }
 
-/** Without `embed`, a cover is an extra that nobody asked for. */
+/** Without `embed`, a cover is an extra that was not asked for. */
 function checkCover({ others }: Download, { thumbnails }: PageInfo, { embed }: TaskOptions): FileWarning[] {
   if (embed !== true || thumbnails.length === 0 || others.some(({ kind }) => kind === "cover")) return [];
   const message = "no cover was added: no picture of the page could be had that is a JPEG or PNG of at most 2 MiB";

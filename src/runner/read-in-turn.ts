@@ -20,14 +20,14 @@ export interface ReadingTurns {
   crashPauseMs?: number | undefined;
 }
 
-/** After so many processes in a row the page is taken for the cause. */
+/** After this many processes in a row the page is taken for the cause. */
 const maxStalled = 5;
 
 /**
  * Calls `read`, which reads a task's page: of all that a run does only this happens in the service's own process,
  * which the page may end. `stalledCount` processes in a row have ended while they read it. One may have had any reason,
  * or another page that was read beside it. After two, no two such pages are read at a time. After more, `read` also
- * waits, so that kills in quick succession are not taken for the page's fault. Other tasks go on meanwhile.
+ * waits, so that kills in quick succession are not taken for the page's fault. Other tasks run meanwhile.
  *
  * @param change Of the task, stored with the count before `read` is called.
  * @throws ServiceError `internal` after five; `signal.reason` or an AbortError if aborted before `read` is called;

@@ -19,7 +19,7 @@ export interface RunDeps extends ProduceFileDeps, GrowCollectionDeps, RetryRules
   /** Limit of one run, milliseconds. */
   runTimeoutMs: number;
   partials: PartialDownloads;
-  /** Default: nobody observes. */
+  /** Default: none. */
   observer?: RunObserver | undefined;
 }
 

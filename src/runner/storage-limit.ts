@@ -146,7 +146,7 @@ function createOldFileRemover({ store, ...deps }: Omit<StorageLimitOptions, "max
       try {
         return await removeFile(id);
       } catch (error) {
-        // If it is not damaged, somebody else has removed it meanwhile.
+        // If it is not damaged, another process has removed it meanwhile.
         if (error instanceof DamagedTaskError || isServiceError(error, "conflict", "not_found")) return false;
         throw error;
       }

@@ -9,7 +9,7 @@ export interface Clock {
   now: () => Date;
   /**
    * Returns Unix milliseconds, an integer: `now` when the clock was created, counted on by `elapsedMs`. So
-   * durations are right even if somebody sets the system's clock meanwhile.
+   * durations are right even if the system's clock is set meanwhile.
    */
   steadyMs: () => number;
 }

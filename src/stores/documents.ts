@@ -25,7 +25,7 @@ export interface StoredTask {
   finishedAt: string | null;
   /** 0: a collection has made it, so that lists of tasks do not show it. */
   listed: 0 | 1;
-  /** 1: a collection that waits for its members, and takes nobody's place among the running tasks. */
+  /** 1: a collection that waits for its members, and takes no place among the running tasks. */
   idle: 0 | 1;
   /** At how many places of collections it is a member. */
   memberships: number;

@@ -13,7 +13,7 @@ export interface KeyStore {
   /**
    * Returns all keys, by name.
    *
-   * @throws ServiceError `internal` if a stored one is damaged: without it, nobody could know whether the
+   * @throws ServiceError `internal` if a stored one is damaged: without it, it would be unknown whether the
    * service is open to all.
    */
   list(): Promise<AccessKey[]>;

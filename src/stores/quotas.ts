@@ -26,7 +26,7 @@ const freeRecordBytes = 16_000;
 /** Bytes of all its records that an owner has besides its `max_bytes`. */
 const freeRecordsBytes = 250_000;
 
-/** Bytes of all its records that an owner may have without a `max_bytes`: nobody fills the disk of the store unnoticed. */
+/** Bytes of all its records that an owner may have without a `max_bytes`: so that none fills the disk of the store unnoticed. */
 const mostRecordsBytes = 10_000_000_000;
 
 /** A run may add so much to its record, such as its progress, although the limit is reached. */
@@ -48,7 +48,7 @@ export function useChange(before: Counted, after: Counted): OwnerUse {
   return isSame ? noUse : { queued, running, bytes, records };
 }
 
-/** An idle collection takes nobody's place. */
+/** An idle collection takes no place. */
 function isRunning(counted: Counted): boolean {
   return counted?.state === "running" && counted.idle !== 1;
 }
@@ -61,7 +61,7 @@ function recordBytes(counted: Counted): number {
   return countedLength(state, Buffer.byteLength(document));
 }
 
-/** Returns how many bytes of a record that has so many count. */
+/** Returns how many bytes of a record that has this many count. */
 export function countedLength(state: State, bytes: number): number {
   return hasEnded(state) ? bytes : Math.max(0, bytes - freeRecordBytes);
 }

@@ -23,10 +23,10 @@ import type { Outbox } from "./outbox.ts";
  *   with its id and `seq`. `get` and `update` of it reject with a `DamagedTaskError`; `delete` removes it.
  * - **Size.** A record has at most 256,000 bytes: the `info` of a longer one is thinned as `boundInfo` says when it is
  *   stored, and, of one that an earlier release has stored, when it is read.
- * - **Owners.** A task belongs to its `owner`, which never changes; a task without one belongs to nobody. A
+ * - **Owners.** A task belongs to its `owner`, which never changes; a task may have none. A
  *   page of an owner's tasks costs the same however many tasks others have.
- * - **Turns.** Owners take turns in claims, so that one with many tasks does not hold up the others. Tasks that
- *   belong to nobody count as those of one more owner.
+ * - **Turns.** Owners take turns in claims, so that one with many tasks does not hold up the others. Tasks
+ *   without an owner count as those of one more owner.
  * - **Quotas.** An owner is held to the `limits` of the key of its name, as they are stored at that moment; one without a key has
  *   none. However many calls come at once, from however many processes, a limit is neither exceeded nor applied too early.
  * - **Collections.** A task becomes a collection by an update of its `kind`. Its members are tasks, each at an index; a task may be a member of
@@ -230,7 +230,7 @@ export interface UpdateOptions {
 export interface ClaimQuery {
   leaseMs: number;
   exceptHosts?: readonly string[];
-  /** `""`: nobody. */
+  /** `""`: none. */
   exceptOwners?: readonly string[];
 }
 

@@ -22,7 +22,7 @@ export async function loadProgram(source) {
   await import(isBundled ? bundle : source.href);
   flushCompileCache();
   // Without it V8 may come to allocate requests and responses in the old generation, until the process ends. As an option of the
-  // command it would cost each start 25 ms: V8 compiles the modules of Node anew if they were compiled with other options.
+  // command it would cost each start 25 ms: V8 compiles the modules of Node again if they were compiled with other options.
   setFlagsFromString("--no-allocation-site-pretenuring");
   return isBundled;
 }

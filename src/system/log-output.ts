@@ -6,7 +6,7 @@ type LogFormat = "auto" | "json" | "text";
 interface LogOutput {
   /** Writes a line without ever waiting: see `openLogOutput`. */
   write(line: string): void;
-  /** Aborted once nobody can read the log any more: its terminal or the other end of its pipe was closed. */
+  /** Aborted once the log cannot be read: its terminal or the other end of its pipe was closed. */
   readonly closed: AbortSignal;
 }
 
@@ -105,7 +105,7 @@ const unprintable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
 /**
  * Returns a line of pino's log for people: local time, level, words, then `name=value` for each further member, errors
- * last: their stacks go on in further lines, which are indented. Nothing in it controls a terminal or looks like another
+ * last: their stacks have further lines, which are indented. Nothing in it controls a terminal or looks like another
  * line: such characters are escaped.
  */
 export function formatLogLine(json: string): string {

@@ -12,7 +12,7 @@ interface ProcessPoolOptions<P extends PooledProcess> {
   start: () => P;
   /** An idle process is ended after this time. */
   idleMs: number;
-  /** How many processes there are now; default: nobody observes. */
+  /** How many processes there are now; default: nothing. */
   onSize?: ((size: number) => void) | undefined;
   /** What `use` rejects with once the pool is closed. */
   closedError: () => Error;

@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 
 interface StopOptions {
   logger: Logger;
-  /** Aborted once nobody can read the log any more. */
+  /** Aborted once the log cannot be read. */
   logClosed: AbortSignal;
   /** How long `stop` may take, milliseconds. */
   delayMs: number;

@@ -13,7 +13,7 @@ type UnseenCode =
 
 type SeenCode = Exclude<ErrorCode, UnseenCode> | "connection_lost";
 
-/** What each code means to somebody who looks at the page. */
+/** What each code means to a person who looks at the page. */
 const sentences: Record<SeenCode, string> = {
   invalid_request: "The service did not understand this request.",
   invalid_url: "This is not the address of a web page.",

@@ -10,7 +10,7 @@ import { problems } from "../responses/problem.ts";
 import { earlyCorsHeaders, type Origins } from "../server/origins.ts";
 import { endResponse } from "../server/server.ts";
 
-/** Who may use a route once there are keys: everybody, whoever has a key, whoever has an admin's key. */
+/** Who may use a route once there are keys: everybody, those with a key, those with an admin's key. */
 export type Access = "open" | "key" | "admin";
 
 declare module "fastify" {

@@ -21,7 +21,7 @@ const maxTokenLength = 4_096;
 export type LinkTokens = ReturnType<typeof createLinkTokens>;
 
 /**
- * Creates the tokens of links: the target, encrypted and authenticated (AES-256-GCM), so that nobody reads or makes one without
+ * Creates the tokens of links: the target, encrypted and authenticated (AES-256-GCM), so that none can be read or made without
  * `secret`.
  *
  * @param secret 32 random bytes or more.

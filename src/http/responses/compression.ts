@@ -36,7 +36,7 @@ export function compressJson(app: FastifyInstance): void {
 
 /**
  * Returns the payload compressed; if either stream fails, so does the returned one. What `compose` of Node returns cannot be
- * destroyed once the payload has ended: the error that this causes is one that nobody can handle.
+ * destroyed once the payload has ended: no code could handle the error that this causes.
  */
 function gzipped(payload: Readable): Readable {
   return pipeline(payload, createGzip(), () => undefined);

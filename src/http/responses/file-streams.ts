@@ -13,7 +13,7 @@ export interface FileStreams {
   /**
    * Returns the bytes of `range`, which the file must have; closes `handle` at the end. Calls `keep` every 20 s
    * until then, however slowly the client reads. Fails ten minutes after `keep` has begun to return false, as the file was removed: a client
-   * that reads a byte now and then would hold its space for days, which counts for nobody.
+   * that reads a byte now and then would hold its space for days, which counts for no owner.
    */
   open(handle: FileHandle, range: IntRange, keep: () => Promise<boolean>, recipient: Recipient): Readable;
   /** Returns the bytes that `source` reads, one chunk after the other; closes it at the end. Calls `keep`, and fails, as `open` does. */
@@ -22,7 +22,7 @@ export interface FileStreams {
 
 /** Who gets the bytes of a stream. */
 export interface Recipient extends Pick<FastifyRequest, "caller"> {
-  /** Aborted when nobody needs further ones. */
+  /** Aborted when no further ones are needed. */
   closed: AbortSignal;
   /** Whether no chunk that was returned is still needed: its memory is used again. */
   isSent(): boolean;

@@ -97,7 +97,7 @@ function createPendingCheck(waiters: Waiters, { store, library }: TaskWaitsDeps)
         await end;
       }
     } catch {
-      // The store or the disk is away: nobody is held up by that.
+      // The store or the disk is unavailable: the request does not wait for it.
     }
     following.delete(id);
     waiters.wake(id);
@@ -129,7 +129,7 @@ function createWaiters() {
       isClosed = true;
       for (const id of waiting.keys()) wake(id);
     },
-    /** Starts to wait; `end` resolves when the task ends, the time is over, or nobody waits for the `reply` any more. */
+    /** Starts to wait; `end` resolves when the task ends, the time is over, or the client has left. */
     start(id: string, seconds?: number, reply?: FastifyReply) {
       const { promise: end, resolve } = Promise.withResolvers<void>();
       const own = waiting.getOrInsertComputed(id, () => new Set());

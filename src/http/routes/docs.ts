@@ -83,7 +83,7 @@ const documentRoutes: FastifyPluginAsync = async (app) => {
         onRequest(request, reply, done) {
           const [path = ""] = request.url.split("?", 1);
           if (path === "/docs/json") sendDocument(reply, "..");
-          // The page does not need it, and the package would make it anew for each request.
+          // The page does not need it, and the package would make it again for each request.
           else if (path === "/docs/yaml") reply.callNotFound();
           else redirectToFolder(request, reply, done);
         },

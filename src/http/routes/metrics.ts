@@ -43,7 +43,7 @@ export const adminMetricsRoutes: FastifyPluginAsync<MetricsRoutesOptions> = asyn
   );
 };
 
-/** For a port of their own, which whoever reaches it may read. */
+/** For a port of their own, which everybody who reaches it may read. */
 export const openMetricsRoutes: FastifyPluginAsync<MetricsRoutesOptions> = async (app, { metrics }) => {
   app.get("/metrics", { schema: { hide: true } }, async (_request, reply) => sendMetrics(reply, metrics));
 };

@@ -29,7 +29,7 @@ const pageHeaders = {
 /** The web UI: its page, its manifest and, by paths that change with their content, its assets. */
 export async function webRoutes(app: FastifyInstance): Promise<void> {
   let files: Promise<WebFiles> | undefined;
-  /** On the first visit, so that nobody waits for it at the start. */
+  /** On the first visit, so that the start does not wait for it. */
   const open = (): Promise<WebFiles> =>
     (files ??= buildWebFiles().catch((error: unknown) => {
       files = undefined;

@@ -12,7 +12,7 @@ declare module "fastify" {
 
 /** Responds to every error with a problem document; errors of this service are logged. */
 export function handleError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  // The client has disconnected, so the request was aborted: not a failure, and no one reads a response.
+  // The client has disconnected, so the request was aborted: not a failure, and no response is read.
   if (request.raw.destroyed && reply.raw.destroyed) return void reply.hijack();
   const known = error instanceof ServiceError ? error : serviceErrorOf(error, request);
   const { code, message } = known;

@@ -13,7 +13,7 @@ export function ignoreBodies(app: FastifyInstance): void {
   });
 }
 
-/** Of a long body. It is parsed and validated in one turn, which takes tens of milliseconds for so many. */
+/** Of a long body. It is parsed and validated in one turn, which takes tens of milliseconds for this many. */
 const maxValues = 10_000;
 
 /**

@@ -114,7 +114,7 @@ function readDownloadOptions(
 }
 
 /**
- * Hook that refuses what nobody has asked for: what a browser fetches in advance, and what may come from another site with the cookie of a
+ * Hook that refuses what no user has asked for: what a browser fetches in advance, and what may come from another site with the cookie of a
  * session. `checkHosts` refuses what does come from there.
  */
 function refuseUnasked(request: FastifyRequest, _reply: FastifyReply, done: HookHandlerDoneFunction): void {

@@ -138,7 +138,7 @@ function* liveSegments(
   const segmentS = addressing.timeline === null && addressing.duration ? addressing.duration / addressing.timescale : 0;
   const openS = segmentS > 0 ? Math.floor((availableS + roundingS) / segmentS) * segmentS : availableS;
   if (isOpen && openS === 0) return;
-  // One that a timeline repeats until now is not shorter because it is the last one: it goes on.
+  // One that a timeline repeats until now is not shorter because it is the last one: it continues.
   const repeatedS = isListed ? 0 : Number(parseUnsignedLong("S@d", end?.d, url) ?? 0n) / addressing.timescale;
   const known = { startS: periodS, durationS: isOpen ? openS + repeatedS : times.durationS };
   const place = { base, url, fromS: Math.max(0, availability.startS - periodS - segmentS) };

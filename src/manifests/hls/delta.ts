@@ -1,6 +1,6 @@
 import { readAttributes, readLines } from "./lines.ts";
 
-/** What a playlist says of single segments, or from one on (RFC 8216bis §4.4.4); the rest it says anew each time. */
+/** What a playlist says of single segments, or from one on (RFC 8216bis §4.4.4); the rest it repeats each time. */
 const segmentTags: ReadonlySet<string> = new Set(
   ["INF", "-X-BYTERANGE", "-X-DISCONTINUITY", "-X-GAP", "-X-KEY", "-X-MAP", "-X-PROGRAM-DATE-TIME"].map(
     (name) => `#EXT${name}`,
@@ -26,7 +26,7 @@ export function withoutDirectives(url: URL): URL {
   const others = parameters.filter((parameter) => !parameter.startsWith("_HLS_"));
   if (others.length === parameters.length) return url;
   const plain = new URL(url);
-  // `searchParams` would encode the others anew, and URLs may be signed.
+  // `searchParams` would encode the others again, and URLs may be signed.
   plain.search = others.join("&");
   return plain;
 }

@@ -158,7 +158,7 @@ export type Lookup = (hostname: string, context: LookupContext) => Promise<reado
 interface LookupContext {
   /** For whom. */
   owner: string;
-  /** Aborted when nobody waits for the addresses any more. */
+  /** Aborted when no caller waits for the addresses. */
   signal: AbortSignal;
 }
 

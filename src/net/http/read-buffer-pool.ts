@@ -30,8 +30,8 @@ export function createReadBufferPool(blockBytes: number) {
     onread: { buffer: () => spare.pop() ?? Buffer.allocUnsafeSlow(blockBytes), callback: onBlock },
     /**
      * Takes back what a socket has emitted, once the last part of it is released; ignores its other parts and other arrays. So a
-     * reader that gets it in several parts, as behind the headers of a response, must release them in order.
-     * The caller must not use `chunk` any more.
+     * reader that gets it in several parts, as after the headers of a response, must release them in order.
+     * The caller must not use `chunk` afterwards.
      */
     release(chunk: Uint8Array): void {
       const { block, bytes } = lent.get(chunk.buffer) ?? {};

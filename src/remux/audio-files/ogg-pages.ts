@@ -7,7 +7,7 @@ export interface OggPage {
   serial: number;
   /** Its number in the logical stream. */
   sequence: number;
-  /** The first packet goes on from the page before. */
+  /** The first packet continues from the page before. */
   isContinued: boolean;
   /** It begins a logical stream. */
   isFirst: boolean;
@@ -58,7 +58,7 @@ const maxSegments = 255;
 const noGranule = 0xffff_ffff_ffff_ffffn;
 
 /**
- * Writes one logical stream of an Ogg file (RFC 3533): packets of any length, which may go on on the next page. A page has
+ * Writes one logical stream of an Ogg file (RFC 3533): packets of any length, which may continue on the next page. A page has
  * at most 255 segments of 255 bytes.
  */
 export class OggWriter {
@@ -107,7 +107,7 @@ export class OggWriter {
     this.#flush(false, true);
   }
 
-  /** `isContinued`: the last packet goes on on the next page. */
+  /** `isContinued`: the last packet continues on the next page. */
   #flush(isContinued: boolean, isLast = false): void {
     if (this.#segments.length === 0 && !isLast) return;
     const header = Buffer.alloc(headerBytes + this.#segments.length);
@@ -203,7 +203,7 @@ export const codecOf = (packet: Buffer) =>
 /** Returns how many packets of Opus and Vorbis the streams of an Ogg file have after their headers, by serial number; of the first streams, if others follow. */
 export function countOggPackets(file: FileWindow): Map<number, number> {
   const counts = new Map<number, number>();
-  /** Of the packet that goes on. */
+  /** Of the packet that continues. */
   const open = new Map<number, number>();
   let wasFirst = true;
   for (let page = readPage(file, 0); page !== undefined; page = readPage(file, page.end)) {

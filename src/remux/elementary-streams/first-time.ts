@@ -4,7 +4,7 @@ import { Timelines } from "../timelines.ts";
 /** As far as timestamps are waited for. */
 const maxBytes = 2 * 1024 * 1024;
 
-/** Returns what `firstTime` does of a demuxer that reads `segment` by itself, and that `create` creates anew. */
+/** Returns what `firstTime` does of a demuxer that reads `segment` alone, and that `create` creates. */
 export function findFirstTime(
   create: (options: Pick<DemuxerOptions, "sink" | "timelines">) => Demuxer,
   segment: Uint8Array,

@@ -16,7 +16,7 @@ const maxDuration = ticksPerSecond;
 const leastListed = ticksPerSecond / 10;
 /** Between decode and presentation time. */
 const maxDelay = 10 * ticksPerSecond;
-/** A picture is shown at most so many pictures before one that is decoded before it. */
+/** A picture is shown at most this many pictures before one that is decoded before it. */
 const maxReorder = 16;
 
 export interface VideoTrackOptions extends TrackReaderOptions<VideoSyntax> {

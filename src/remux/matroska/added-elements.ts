@@ -167,7 +167,7 @@ export function keptElements(file: ChosenTracks, { chapters, tags }: Additions):
 /** Longer tags are kept as they are. */
 const maxTagBytes = 1 << 20;
 
-/** Returns tags without those of the whole Segment that have these names. Their checksum, which does not hold any more, is left out. */
+/** Returns tags without those of the whole Segment that have these names. Their checksum, which would be wrong, is left out. */
 function keptTags({ fd, source }: ChosenTracks, parent: Element, replaced: ReadonlySet<string>): Uint8Array[] {
   const tags = [...childrenOf(source, parent, ids.tag)].flatMap((tag) => {
     const targets = [...childrenOf(source, tag, ids.targets)];

@@ -24,7 +24,7 @@ export interface MatroskaWriterOptions extends SegmentDescription {
   mainTrack: number;
   /** Room before the clusters for what `finish` says besides, bytes; default: 0. */
   roomBytes?: number | undefined;
-  /** Is told which bytes of the file each cluster has, once they are there; default: nobody is. */
+  /** Called with the bytes of the file that each cluster has, once they are there; default: nothing. */
   onCluster?: ((span: ByteSpan, writer: MatroskaWriter) => void) | undefined;
 }
 
@@ -206,7 +206,7 @@ function fileHeader(docType: string): Uint8Array {
   );
 }
 
-/** Returns the head of a Segment that has so many bytes. */
+/** Returns the head of a Segment that has this many bytes. */
 export function segmentHeader(bytes: number): Uint8Array {
   return Buffer.concat([unsigned(ids.segment), longSize(bytes)]);
 }

@@ -49,7 +49,7 @@ export interface CutOptions {
   additions: (cut: CutPosition) => Promise<Additions>;
   /** As in `Mp4WriterOptions`. */
   additionBytes: () => number;
-  /** Called often with the bytes of media that the file has by now. */
+  /** Called often with the bytes of media that the file has. */
   onWritten: (path: string, bytes: number) => void;
   signal: AbortSignal;
 }

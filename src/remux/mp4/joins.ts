@@ -108,7 +108,7 @@ export interface JoinedSample {
   data: Uint8Array;
   /**
    * It is shown before the first one and needs others before that, which are not there: it is left out, as Chromium refuses
-   * pictures without their references. It counts all the same.
+   * pictures without their references. It counts nevertheless.
    */
   isLost: boolean;
 }

@@ -6,7 +6,7 @@ export const sync = 0x47;
 /** Plain packets; with a timestamp before each (BDAV); with parity after each (DVB). */
 export const timedStride = 192;
 export const longestStride = 204;
-/** Packets that follow each other over so many bytes are certain. */
+/** Packets that follow each other over this many bytes are certain. */
 export const certainBytes = 5 * longestStride;
 const strides = [packetLength, timedStride, longestStride] as const;
 const maxGarbage = 1024 * 1024;

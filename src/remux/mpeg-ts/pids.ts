@@ -66,7 +66,7 @@ export class PidTable {
   #joined = 0;
   /** How often the program association has counted from the start again, as in files that were put together. */
   #restarts = 0;
-  /** How often media went on counting behind that: then it always has the same counter. And how often they counted from the start, too. */
+  /** How often media continued counting after it: then it always has the same counter. And how often they counted from the start, too. */
   #unjoined = 0;
   #joints = 0;
 
@@ -188,7 +188,7 @@ function isLossKnown(pid: Pid, counter: number, isFollowing: boolean, isBound: b
   return !isFollowing || pid.isStill;
 }
 
-/** Packets are missing at the end of a segment if the counters go on in others. */
+/** Packets are missing at the end of a segment if the counters continue in others. */
 function countBreak(pid: Pid): void {
   if (pid.isBreakNew) pid.broken += 1;
   pid.isBreakNew = false;

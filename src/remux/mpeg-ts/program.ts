@@ -68,7 +68,7 @@ export class ProgramReader {
     for (const { pid } of programs) {
       const known = this.#readers.get(pid);
       const read = this.#pids.get(pid);
-      // The PID may have had a stream of the program before, but not one of the program that goes on.
+      // The PID may have had a stream of the program before, but not one of the program that continues.
       const isTaken = read !== undefined && (read === known || this.#chosen.isKnown);
       const isTooMany = known === undefined && this.#readers.size >= maxPrograms;
       if (isTaken || pid === associationPid || isTooMany) continue;
@@ -122,7 +122,7 @@ class ChosenProgram {
     this.#chosen = { pid, program };
   }
 
-  /** Takes the latest program association, which may not list it any more. */
+  /** Takes the latest program association, which may not list it. */
   associate(programs: readonly Program[]): void {
     this.#associated = programs;
     if (!programs.some(({ pid, program }) => this.is(pid, program))) this.clear();

@@ -54,7 +54,7 @@ export function readId3(tag: Buffer): Id3Frame[] | undefined {
   const stored = tag.subarray(headerBytes, headerBytes + id3Size(tag, 6));
   const isUnsynchronised = (flags & 0x80) !== 0;
   const body = isOld && isUnsynchronised ? resynchronise(stored) : stored;
-  // The other flag of ID3v2.2 is compression, which nobody has defined.
+  // The other flag of ID3v2.2 is compression, which is not defined.
   if (version === 2) return (flags & 0x40) === 0 ? oldestFrames(body) : undefined;
   const start = (flags & 0x40) === 0 ? 0 : endOfExtendedHeader(body, isOld);
   return isOld ? oldFrames(body.subarray(start)) : framesIn(body.subarray(start), isUnsynchronised ? 2 : 0);
@@ -194,7 +194,7 @@ function coverFrame(cover: Cover | null): Id3Frame[] {
   return [frame("APIC", Uint8Array.of(utf8), `${cover.mimeType}\0`, Uint8Array.of(frontCover), "\0", cover.data)];
 }
 
-/** A table of contents has at most so many entries. */
+/** A table of contents has at most this many entries. */
 const maxEntries = 255;
 
 /** More chapters than a table of contents may have are in tables of their own. */

@@ -71,7 +71,7 @@ export function extractionError(failure: Failure, what: string): ServiceError {
   return fail("upstream_invalid", rule);
 }
 
-/** Returns the error of an extraction whose process was ended by a signal that nobody here sent. */
+/** Returns the error of an extraction whose process was ended by a signal of another program. */
 export function endedBySignalError(signal: number, what: string): ServiceError {
   const rule =
     signal === sigXCpu ? "it used more processor time than allowed" : `its process was ended by signal ${signal}`;

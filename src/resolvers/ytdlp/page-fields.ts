@@ -173,7 +173,7 @@ function isPlaylist({ _type }: JsonObject): boolean {
   return _type === "playlist" || _type === "multi_video" || _type === "compat_list";
 }
 
-/** Best first; of audio only, variants for few come last, so that nobody gets one unasked. */
+/** Best first; of audio only, variants for few come last, so that no task gets one unasked. */
 function sortFormats(formats: readonly ListedFormat[]): DownloadFormat[] {
   const isForFew = ({ vcodec, languagePreference }: ListedFormat) =>
     Number(vcodec === "none" && languagePreference < -1);

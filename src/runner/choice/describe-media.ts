@@ -35,7 +35,7 @@ export function describeMedia(page: PageInfo, marked: readonly SkipSegment[]): M
   };
 }
 
-/** Less beside a segment is a flash that nobody wants: people mark by hand, seconds. */
+/** Less beside a segment would be a flash: people mark by hand, seconds. */
 const leastS = 0.1;
 
 /**
@@ -82,7 +82,7 @@ export function upToEnd(segments: readonly SkipSegment[], durationS: number | nu
 }
 
 /**
- * Returns the chapters with one for each segment, named as yt-dlp does. A chapter or segment that a segment interrupts goes on after
+ * Returns the chapters with one for each segment, named as yt-dlp does. A chapter or segment that a segment interrupts continues after
  * it; less than a second of a chapter, before or after a segment, is in the segment. What has no chapter gets `title`.
  */
 function withSegments(chapters: readonly Chapter[], segments: readonly SkipSegment[], title: string): Chapter[] {

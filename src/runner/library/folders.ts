@@ -16,7 +16,7 @@ export interface OpenFolder extends AsyncDisposable {
 }
 
 /**
- * Opens the folder at `path`. Linux finds an open folder at a path of its own, so that nobody can put a link in its place; elsewhere
+ * Opens the folder at `path`. Linux finds an open folder at a path of its own, so that no program can put a link in its place; elsewhere
  * it is only looked at.
  *
  * @param isRoot It may be a symbolic link.

@@ -12,7 +12,7 @@ import type { TaskStore } from "../../stores/store.ts";
 
 /**
  * What is to be done for a task: its files are to be put into the library once it has succeeded, as `files` if their paths have been
- * chosen; or these files are to be removed. `owner` is that of the task; absent: nobody, or an earlier version noted it.
+ * chosen; or these files are to be removed. `owner` is that of the task; absent: it has none, or an earlier version noted it.
  */
 export type LibraryJob = PlaceJob | { kind: "remove"; files: LibraryFile[] };
 export type PlaceJob = { kind: "place"; owner?: string | undefined; files?: LibraryFile[] };

@@ -139,7 +139,7 @@ const removalsAtOnce = 4;
  */
 export function createRemovals({ removeFiles, timeoutMs = 5_000 }: RemovalsOptions) {
   const places = new Shares(removalsAtOnce, { isFirm: true });
-  /** Removals that nobody waits for any more. */
+  /** Removals for which no request waits. */
   let hanging = 0;
 
   return async ({ id, owner = "" }: Pick<Task, "id" | "owner">, files: readonly LibraryFile[]): Promise<void> => {

@@ -55,7 +55,7 @@ const numberFields: ReadonlySet<string> = new Set([
   "height",
 ]);
 
-/** A path has at most so many components. */
+/** A path has at most this many components. */
 const maxParts = 10;
 
 /** Of each component, UTF-16 code units. */

@@ -43,7 +43,7 @@ const batchSize = 64;
  * Tasks that arrive during a transaction share the next one, in their order.
  *
  * @param isReusing Tasks that exist are found. Each task then waits for its owner's lock: a transaction has those of one owner, and
- * those of several owners go on at the same time.
+ * those of several owners run at the same time.
  */
 export function createTaskCreator(deps: CreateTaskDeps, { isReusing }: { isReusing: boolean }): CreateTask {
   /** What waits; a list is here while its batches are settled. */

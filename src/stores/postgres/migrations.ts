@@ -56,7 +56,7 @@ const migrations: readonly string[] = [
   ALTER TABLE unreel.task_events ADD COLUMN owner text;
   CREATE TABLE unreel.keys (name text COLLATE "C" PRIMARY KEY, document text NOT NULL);
   `,
-  // The owner '' has the tasks of nobody. claimed: number of the event of the owner's last claim; 0: it had none.
+  // The owner '' has the tasks without an owner. claimed: number of the event of the owner's last claim; 0: it had none.
   // Space for new versions of a row in its page, as each change of a task's state makes one.
   `
   CREATE TABLE unreel.owners (

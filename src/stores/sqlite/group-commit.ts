@@ -131,7 +131,7 @@ class WaitingJobs {
     this.#byOwner.getOrInsertComputed(job.owner, () => []).push(job);
   }
 
-  /** Removes the first jobs, at most so many. */
+  /** Removes the first jobs, at most this many. */
   take(count: number): Job[] {
     const taken: Job[] = [];
     // An owner that has more jobs comes after all others again.

@@ -53,7 +53,7 @@ export const migrations: readonly string[] = [
   -- document: the key as JSON.
   CREATE TABLE keys (name TEXT PRIMARY KEY, document TEXT NOT NULL) STRICT, WITHOUT ROWID;
   `,
-  // The owner '' has the tasks of nobody. claimed: number of the owner's last claim; 0: it had none.
+  // The owner '' has the tasks without an owner. claimed: number of the owner's last claim; 0: it had none.
   `
   CREATE TABLE owners (
     owner TEXT PRIMARY KEY,

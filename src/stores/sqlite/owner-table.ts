@@ -32,7 +32,7 @@ interface KnownQuota {
  */
 export class OwnerTable {
   readonly #sql: Statements;
-  /** Changes that the table does not have yet, by owner; '' has the tasks of nobody. */
+  /** Changes that the table does not have yet, by owner; '' has the tasks without an owner. */
   #pending = new Map<string, OwnerUse>();
   /** Of the owners whose tasks have changed since a key changed, or a transaction was rolled back. */
   readonly #quotas = new Map<string, KnownQuota>();

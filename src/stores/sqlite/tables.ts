@@ -38,7 +38,7 @@ export function createTables({ sql, tasks, owners, outbox }: TablesDeps) {
     owners,
     find: (seq: number) => sql.taskBySeq.get(seq) as TaskRow | undefined,
     byId: (id: string) => findTask(sql, id),
-    /** Returns undefined if nobody owns the task, or there is none. */
+    /** Returns undefined if the task has no owner, or there is no task. */
     ownerOf: (id: string) => (sql.ownerOfTask.get(id)?.["owner"] ?? undefined) as string | undefined,
     /** @throws ServiceError `not_found` */
     require(id: string): TaskRow {

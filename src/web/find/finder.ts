@@ -88,7 +88,7 @@ function createDownloads({ finding, close }: Viewer, onTask: (task: Task) => voi
       } catch (error) {
         const retry = () => download(url, options, title);
         const failed = { state: "failed", failure: toFailure(error), retry } as const;
-        // Another page may be shown by now.
+        // Another page may be shown meanwhile.
         if (finding.peek() === shown || finding.peek() === undefined) finding.value = failed;
         else added.value = { text: `Not added: ${title}` };
       }

@@ -181,7 +181,7 @@ function keepFocus(list: HTMLElement, rest: HTMLElement | null): () => void {
     if (focused === undefined || focused.element.isConnected) return;
     const { row, index } = focused;
     focused = undefined;
-    // Somebody who is elsewhere by now stays there.
+    // A user who is elsewhere meanwhile stays there.
     if (document.activeElement !== document.body) return;
     const near = row.isConnected ? row : (list.children[index] ?? list.lastElementChild);
     (near?.querySelector<HTMLElement>("[tabindex='-1']") ?? rest)?.focus({ preventScroll: true });

@@ -40,7 +40,7 @@ export async function hashFile(path: string, signal: AbortSignal): Promise<Hashe
 }
 
 /**
- * Opens a file to look for damage in its samples while somebody reads it; in one that is neither MP4, Matroska (WebM), FLV nor AVI it finds none.
+ * Opens a file to look for damage in its samples while it is read; in one that is neither MP4, Matroska (WebM), FLV nor AVI it finds none.
  * @throws the file system's own errors.
  */
 function openDamageCheck(path: string) {

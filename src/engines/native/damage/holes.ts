@@ -63,7 +63,7 @@ function* readMatroskaFrames({ fd }: OpenFile): Generator<FrameSpan> {
   }
 }
 
-/** No codec that compresses writes so many zeros. */
+/** No codec that compresses writes this many zeros. */
 export const zeroBlockBytes = 2048;
 const zeros = Buffer.alloc(zeroBlockBytes);
 

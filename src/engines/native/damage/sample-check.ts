@@ -60,7 +60,7 @@ export function damagedPlaces({ right, damaged, places, isCertain, hasStartCodes
   return isUnderstood ? places : 0;
 }
 
-/** No sample of these codecs begins with so many zeros. */
+/** No sample of these codecs begins with this many zeros. */
 const leastZeros = 16;
 /** What is kept of the bytes before. */
 const tailBytes = 16;

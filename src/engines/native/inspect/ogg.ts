@@ -38,7 +38,7 @@ function readStream(path: string, rateOf: (packet: Buffer) => number | undefined
   if (page === undefined || packet === undefined || rateOf(packet) === undefined) return undefined;
   const tail = readAt(file, Math.max(0, file.size - tailBytes), tailBytes);
   let duration: number | null = null;
-  // All streams that are multiplexed begin before any of them goes on (RFC 3533 §4).
+  // All streams that are multiplexed begin before any of them continues (RFC 3533 §4).
   do {
     const seconds = secondsOf(firstPacket(window, page), lastGranule(tail, page.serial));
     if (Number.isFinite(seconds) && seconds > (duration ?? 0)) duration = seconds;

@@ -23,7 +23,7 @@ export interface RemuxOptions {
   audioChoice: AudioChoice;
   /** Path of the MP4 file; the caller flushes it to the disk. */
   target: string;
-  /** Called often with the bytes of media that the file has by now. */
+  /** Called often with the bytes of media that the file has. */
   onWritten: (path: string, bytes: number) => void;
   /** Approximate duration, seconds; `null`: unknown. */
   expectedS: number | null;
@@ -31,7 +31,7 @@ export interface RemuxOptions {
   maxBytes: number;
   /** Returns what to add to the media, and before that how many bytes of it are likely. */
   additions: PendingAdditions;
-  /** Gets what can be sent while the file is being written; default: nobody does. */
+  /** Gets what can be sent while the file is being written; default: nothing is. */
   stream?: StreamOutput | null;
   signal: AbortSignal;
 }
@@ -140,7 +140,7 @@ interface PublisherOptions extends StreamOutput {
 }
 
 /**
- * Creates a writer that puts samples into a journal once somebody has requested the stream: those that were written before, too, and later
+ * Creates a writer that puts samples into a journal once a client has requested the stream: those that were written before, too, and later
  * ones shortly after they were written, also while the next ones are waited for. Until then the file is not touched.
  */
 function createPublisher(options: PublisherOptions) {
@@ -177,7 +177,7 @@ function createPublisher(options: PublisherOptions) {
     }
   }
 
-  /** Nothing is published by itself any more. */
+  /** Nothing is published without a call. */
   async function close(): Promise<void> {
     clearInterval(timer);
     await running;

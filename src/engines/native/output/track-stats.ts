@@ -77,7 +77,7 @@ export class TrackCounter {
   /** Where what was before ends, if the first of these are decoded earlier than that: they are in another order. */
   #joinEnd: number | null = null;
   readonly #segments: ListedSegments;
-  /** By so many packets audio may overlap where parts are joined: a part of the last one, and one of priming if its codec has that. */
+  /** Audio may overlap by this many packets where parts are joined: a part of the last one, and one of priming if its codec has that. */
   readonly #overlapping: number;
   /** None of its packets holds much more than others: those of PCM have as much as their writer likes. */
   readonly #isBounded: boolean;

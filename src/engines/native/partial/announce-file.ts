@@ -14,7 +14,7 @@ interface AnnouncementDeps {
   /** Whether a file of that type is wanted as it is: of others, only a part becomes the result. */
   isWanted: (type: FileType) => boolean;
   fetchEnd: FetchEnd;
-  /** Is told of the end of an MP4 with video that is not wanted as it is, if the stream is wanted, and the end was fetched first. */
+  /** Gets the end of an MP4 with video that is not wanted as it is, if the stream is wanted, and the end was fetched first. */
   onVideo: (end: EndOfMp4) => void;
 }
 

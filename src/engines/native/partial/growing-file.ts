@@ -11,7 +11,7 @@ import { openFile, readAt } from "../../../remux/open-file.ts";
 import type { FileGrowth } from "../../../remux/samples.ts";
 import type { FetchedPart, FetchOptions } from "../parts/stored-part.ts";
 
-/** Is told of a file that is being fetched. Its methods must not throw. */
+/** Observes a file that is being fetched. Its methods must not throw. */
 export interface FileObserver {
   /** How many bytes the file will have; `null`: unknown. */
   onTotal(bytes: number | null): void;
@@ -33,7 +33,7 @@ export class GrowthError extends Error {
   }
 }
 
-/** A file that is being fetched, whether or not somebody reads it. */
+/** A file that is being fetched, whether or not it is read meanwhile. */
 export class GrowingFile {
   readonly path: string;
   /** The end of an MP4 that has its index there, if that was fetched first. */
@@ -158,7 +158,7 @@ export class GrowingFile {
     return this.#totalBytes;
   }
 
-  /** Resolves once the file has so many bytes. Rejects if it never will, or if another file than that with this inode has taken its place. */
+  /** Resolves once the file has this many bytes. Rejects if it never will, or if another file than that with this inode has taken its place. */
   async #until(bytes: number, inode?: number): Promise<void> {
     for (;;) {
       const changed = this.#changed.promise;
@@ -180,7 +180,7 @@ export interface GrowingMatroska {
   path: string;
   /** Whether all of it is there. */
   isComplete(): boolean;
-  /** Resolves once it has so many bytes, or all. @throws GrowthError if it never will; what gets its bytes throws. */
+  /** Resolves once it has this many bytes, or all. @throws GrowthError if it never will; what gets its bytes throws. */
   grow(bytes: number): Promise<void>;
 }
 

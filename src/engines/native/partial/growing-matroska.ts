@@ -30,7 +30,7 @@ interface GrowingCopyOptions {
   target: string;
   /** Gets the new file while it is written. */
   journal: StreamJournal;
-  /** Returns what is said of so many audio tracks, in their order. */
+  /** Returns what is said of this many audio tracks, in their order. */
   labelsOf: (audioTracks: number) => readonly AudioLabel[];
   /** Room before the media for what is said of them later. */
   roomBytes: number;

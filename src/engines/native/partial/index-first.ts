@@ -21,7 +21,7 @@ interface IndexFirstDeps {
   /** Returns what a file is that begins so; `null`: none that is wanted. */
   typeOf: (head: Buffer) => FileType | null;
   fetchEnd: FetchEnd;
-  /** Is told of the end of a file that is not wanted as it is, and of what it begins with once it has its index in front. */
+  /** Gets the end of a file that is not wanted as it is, and what it begins with once it has its index in front. */
   onUnwanted: (end: EndOfMp4, head: Buffer) => void;
 }
 
@@ -54,7 +54,7 @@ const nothing = new Uint8Array();
 
 /**
  * Puts an MP4 whose index is at its end into a journal while it is fetched, with the index in front. Its end is fetched first, once
- * somebody wants the stream. If that is not to be had, there is no stream.
+ * somebody wants the stream. Without the end, there is no stream.
  */
 export class IndexFirst {
   readonly #deps: IndexFirstDeps;

@@ -36,7 +36,7 @@ export function createGradualFlush() {
   /** Stays if it fails: the system may have dropped the bytes that it could not write. */
   let running: Promise<void> | undefined;
   return {
-    /** Notes how many bytes the file at `path` has by now; starts a flush every 64 MiB. */
+    /** Notes how many bytes the file at `path` has; starts a flush every 64 MiB. */
     onWritten(path: string, bytes: number): void {
       if (running !== undefined || bytes - flushedBytes < bytesBetween) return;
       flushedBytes = bytes;
@@ -59,7 +59,7 @@ interface PartWriterHooks {
   onDone(chunk: Uint8Array): void;
 }
 
-/** Opens a file for writing from byte `start`; 0 replaces it, for whoever reads the old one. @throws ServiceError `disk_full`, `unavailable` */
+/** Opens a file for writing from byte `start`; 0 replaces it, so that readers of the old one keep that. @throws ServiceError `disk_full`, `unavailable` */
 export function openPartWriter(path: string, start: number, hooks: PartWriterHooks): Promise<PartWriter> {
   return withDiskError(`open ${path}`, async () => {
     if (start === 0) await removeFile(path);

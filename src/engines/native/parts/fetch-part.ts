@@ -114,7 +114,7 @@ class PartFetch {
 }
 
 /**
- * Checks the end of a part whose range ends after its resource, as some playlists say of the last segment, which players play all the same:
+ * Checks the end of a part whose range ends after its resource, as some playlists say of the last segment, which players play nevertheless:
  * it must end where media end.
  *
  * @throws ServiceError `upstream_invalid`

@@ -122,7 +122,7 @@ export class PartStore {
     return (this.#stored.get(name)?.size ?? 0) > 0;
   }
 
-  /** Removes the parts whose names begin with `prefix` and which nobody fetches or reads; they no longer count. */
+  /** Removes the parts whose names begin with `prefix` and are neither being fetched nor read; they stop counting. */
   async remove(prefix: string): Promise<void> {
     for (const part of [...this.#stored.values()].filter(({ name }) => name.startsWith(prefix))) {
       await part.remove();

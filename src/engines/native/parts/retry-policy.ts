@@ -45,7 +45,7 @@ export class RetryPolicy {
     await this.wait(this.#failures);
   }
 
-  /** Waits as after so many failures in a row. @throws `signal.reason` */
+  /** Waits as after this many failures in a row. @throws `signal.reason` */
   async wait(failures: number, leastMs = 0): Promise<void> {
     const waitMs = Math.max(this.#backoffMs * 2 ** (failures - 1), leastMs);
     await sleep(waitMs, this.#signal);

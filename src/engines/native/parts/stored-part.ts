@@ -87,7 +87,7 @@ export class StoredPart {
     const { path } = this;
     try {
       const found = await lstat(path);
-      // Not a part: somebody has replaced it by a link, which is not followed.
+      // Not a part: another program has replaced it by a link, which is not followed.
       if (!found.isFile()) return await rm(path, { recursive: true });
       const { size } = found;
       const trusted = isSameBoot ? size : Math.min(size, recorded.synced);

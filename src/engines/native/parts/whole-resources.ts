@@ -12,7 +12,7 @@ type Fetch = (part: Part) => Promise<FetchedPart>;
 export class WholeResources {
   /** By URL. */
   readonly #fetched = new Map<string, Promise<FetchedPart>>();
-  /** By name and URL: the file of a part is not written while somebody reads it. */
+  /** By name and URL: the file of a part is not written while it is read. */
   readonly #cut = new Map<string, Promise<FetchedPart>>();
 
   /**

@@ -35,7 +35,7 @@ export class InitCheck {
   }
 }
 
-/** Whether a server has other media by now under the URL of a part that was fetched; false also if it no longer has any. @throws as `hasChanged` */
+/** Whether a server now has other media under the URL of a part that was fetched; false also if it no longer has any. @throws as `hasChanged` */
 export async function hasOtherMedia(part: Part, fetchPart: (part: Part) => Promise<FetchedPart>): Promise<boolean> {
   try {
     const [before, now] = [await fetchPart(part), await fetchPart(withNewName(part))];

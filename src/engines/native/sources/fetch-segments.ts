@@ -104,7 +104,7 @@ export async function* fetchSegments(
   stats.isInitChanged = await initCheck.hasChanged();
 }
 
-/** Some servers refuse what does not exist, so that nobody learns which files there are. */
+/** Some servers refuse what does not exist, to hide which files there are. */
 const isRefused = (error: unknown): error is ServiceError =>
   isGone(error) || (error instanceof ServiceError && error.upstreamStatus === 403);
 

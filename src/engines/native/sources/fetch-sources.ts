@@ -53,7 +53,7 @@ export class SourceFetcher {
   }
 
   /**
-   * Starts to fetch a progressive file, of which `observer` is told; returns it as it is if that has been started. If one cannot be fetched,
+   * Starts to fetch a progressive file, which `observer` observes; returns the file if that has been started. If one cannot be fetched,
    * the fetches of the others end with its error; all may then be started again.
    */
   fetchFile(source: FileSource, observer?: FileObserver): GrowingFile {

@@ -134,7 +134,7 @@ function newByDate(segments: readonly Segment[], last: RecordedSegment, restart?
   return found;
 }
 
-/** Moves a segment to where its date is in the recording if its presentation has begun anew, at 0, since `before`. */
+/** Moves a segment to where its date is in the recording if its presentation has restarted at 0 since `before`. */
 function onClock(segment: Segment, before: RecordedSegment, restart: Restart | undefined): RecordedSegment {
   const startOf = ({ dateMs = 0, originMs = 0 }: Segment) => dateMs - originMs;
   // The journal of an earlier version has no origins.

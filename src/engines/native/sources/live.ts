@@ -27,7 +27,7 @@ export interface LiveOptions {
   restarts: Restarts;
 }
 
-/** Resolves with whether the server has other media by now under the URL of a segment that was recorded. */
+/** Resolves with whether the server now has other media under the URL of a segment that was recorded. */
 type HasChanged = (segment: RecordedSegment) => Promise<boolean>;
 
 /** Limit of reloads in a row without a new segment; then the stream has ended. */
@@ -115,7 +115,7 @@ function createChangeCheck(hasChanged: HasChanged) {
   };
 }
 
-/** Identifies the numbers, or the times, that a list goes on with. */
+/** Identifies the numbers, or the times, with which a list continues. */
 const numberingOf = (segment: RecordedSegment | null): string =>
   `${segment?.moved?.sequence ?? 0} ${segment?.moved?.restart?.count ?? 0}`;
 
@@ -175,7 +175,7 @@ async function appendJournal(path: string, segments: readonly Segment[]): Promis
 /** Some servers refuse single segments, which players skip. If they refuse more than these in a row, they refuse the stream. */
 const maxRefused = 5;
 
-/** Creates what decides whether a live stream goes on without a segment that could not be fetched. */
+/** Creates what decides whether a live stream continues without a segment that could not be fetched. */
 export function createLosses(finish: AbortSignal) {
   /** Indexes of the segments; their requests end in any order. */
   const refused = new Set<number>();

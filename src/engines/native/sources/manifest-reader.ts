@@ -37,7 +37,7 @@ const maxDriftMs = 1_000;
 const maxHeadBytes = 2048;
 
 /**
- * Fetches the manifests of one download, an MPD once for all of its formats; one that is live is fetched anew for each reload.
+ * Fetches the manifests of one download, an MPD once for all of its formats; one that is live is fetched again for each reload.
  * What a live MPD lists at first is that of one moment: all of its formats begin with the same segment.
  */
 export class ManifestReader {

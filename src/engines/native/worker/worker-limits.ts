@@ -22,7 +22,7 @@ export interface WorkerLimits {
 
 const intervalMs = 100;
 
-/** A worker that gets hardly any processor time has so many times the limits of time. */
+/** A worker that gets hardly any processor time has this many times the limits of time. */
 const starvedFactor = 3;
 
 const works: Readonly<Record<FileWork["kind"], { name: string; bytesPerMs: number }>> = {

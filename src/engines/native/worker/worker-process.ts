@@ -46,7 +46,7 @@ export class WorkerProcess extends StartedProcess {
    * Runs a download. If it is aborted, the process has 700 ms to stop.
    *
    * @throws ServiceError of the download; `internal` if the process crashed; `upstream_invalid` if it exceeded
-   * a time limit; `unavailable` if it could not be started or somebody else has ended it. The process
+   * a time limit; `unavailable` if it could not be started or another program has ended it. The process
    * has ended, or has stopped the download.
    */
   async download(job: DownloadJob, context: DownloadContext): Promise<Download> {
@@ -125,7 +125,7 @@ function send(child: ChildProcess, request: WorkerRequest): void {
   if (child.connected) child.send(request, () => {});
 }
 
-/** Signals by which others end a process: a terminal, a service manager, or the system if memory is short, whoever has it. */
+/** Signals by which others end a process: a terminal, a service manager, or the system if memory is short, whichever process has it. */
 const signalsOfOthers: ReadonlySet<string | null> = new Set(["SIGINT", "SIGTERM", "SIGHUP", "SIGKILL"]);
 
 /** What the downloads of a process share. */

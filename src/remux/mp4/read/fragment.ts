@@ -133,7 +133,7 @@ function readFragmentHeader<Track extends FragmentTrack>(bytes: Uint8Array, traf
   return { track, defaults, absoluteBase, isFromMoof: (flags & 0x20000) !== 0 };
 }
 
-/** Further from where its track continues, a decode time begins anew. */
+/** Further from where its track continues, a decode time is taken for a restart. */
 const maxWrapTicks = 2 ** 24;
 
 /** Reads `tfdt` (§8.8.12), in ticks. `nextDts`: where the track continues, also without that box, and if times of 32 bits wrap there. */

@@ -191,7 +191,7 @@ export function createCuts() {
   const slots = new Map<string, Slot>();
   let breaks = 0;
   return {
-    /** Media times may not go on with the next samples. */
+    /** The next samples may not continue the media times. */
     noteBreak(): void {
       breaks += 1;
     },

@@ -131,7 +131,7 @@ function trackHeader(flags: number, id: number, end: number, shown: ShownTrack):
 /** Returns the defaults (`trex`, §8.8.3) of the samples of a track in fragments: there are none. */
 export const noDefaultsBox = (id: number): Uint8Array => fullBox("trex", 0, 0, u32(id, 1, 0, 0, 0));
 
-/** In `tkhd`: the track is part of the movie; also: it is shown unless somebody decides otherwise. */
+/** In `tkhd`: the track is part of the movie; also: it is shown by default. */
 const inMovie = 0b110;
 const enabled = 0b111;
 /** Of tracks of which one is shown at a time. */

@@ -31,10 +31,10 @@ export function isNameEnd(code: number): boolean {
   return code === 62 || code === 47 || isSpace(code);
 }
 
-/** How many lengths of names are told apart; longer ones are as the longest. */
+/** How many lengths of names are distinguished; longer ones count as the longest. */
 const lengths = 16;
 
-/** The first letters and lengths of some names: most other names are told apart from them without being cut out. */
+/** The first letters and lengths of some names: most other names are recognized as others without being cut out. */
 export class NameShapes {
   readonly #shapes = new Uint8Array(32 * lengths);
 

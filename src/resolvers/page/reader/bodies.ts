@@ -22,7 +22,7 @@ export function createBodies() {
   };
 }
 
-/** The bodies of one request, to be closed when none of them is used any more. */
+/** The bodies of one request, to be closed when none of them is used. */
 export class RequestBodies implements Disposable {
   readonly #large: Shares;
   readonly #context: ReadContext;

@@ -46,7 +46,7 @@ export class ReaderProcess extends StartedProcess {
    * Reads a body.
    *
    * @throws ServiceError of the body; `upstream_invalid` if it exceeds a limit; `unavailable` if the process could not be
-   * started or somebody else has ended it. In the last two cases it has ended.
+   * started or another program has ended it. In the last two cases it has ended.
    */
   async read<K extends ReadKind>(job: ReadJob<K>, body: readonly Uint8Array[]): Promise<ReadResults[K]> {
     await this.#ready;

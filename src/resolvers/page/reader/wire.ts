@@ -93,7 +93,7 @@ function withUrls(value: unknown): unknown {
   return value instanceof Map ? new URL(value.get("href")) : replaceWithin(value, withUrls);
 }
 
-/** Replaces the objects in an object, which nobody else has; copies would take several times as long. */
+/** Replaces the objects in an object, which has no other owner; copies would take several times as long. */
 function replaceWithin(value: unknown, replace: (value: unknown) => unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   const parent = value as Record<string, unknown>;

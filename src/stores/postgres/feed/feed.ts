@@ -109,7 +109,7 @@ function createPauseRows(pool: Queryable) {
       (await readRows(pool)).forEach(listener);
       return () => void listeners.delete(listener);
     },
-    /** Reads those that were written while nobody listened. */
+    /** Reads those that were written while the listener was disconnected. */
     async readAll(client: Queryable): Promise<void> {
       (await readRows(client)).forEach(tell);
     },
