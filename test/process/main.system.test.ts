@@ -49,7 +49,7 @@ async function startSite() {
 async function startReading() {
   const folder = mkdtempSync(join(tmpdir(), "unreel-"));
   const env = { DATA_DIR: folder, CONCURRENCY: "0", ALLOW_NETWORKS: "127.0.0.0/8" };
-  const own = await startService({ ...env, INFO_TIMEOUT_MS: "60000" });
+  const own = await startService({ ...env, INFO_TIMEOUT_MS: "240000" });
   const site = await startSite();
   const info = fetch(`${own.url}/info?url=${encodeURIComponent(site.url)}`);
   return {

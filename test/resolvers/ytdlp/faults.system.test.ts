@@ -111,11 +111,10 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(`yt-dlp
     expect(Math.max(...timesToBack)).toBeLessThan(5_000);
   });
 
-  it("ends a canceled extraction within 10 ms", async () => {
-    // Of the processor; of the clock ten times that, as others may have it meanwhile. The best counts.
-    const times: { cpuMs: number; ms: number }[] = [];
-    const isShort = ({ cpuMs, ms }: (typeof times)[number]) => cpuMs < 10 && ms < 100;
-    while (times.length < 30 && !times.some(isShort)) {
+  it("ends a canceled extraction before the call rejects, with less than 10 ms of processor time", async () => {
+    // The best counts: others may have the processor's caches meanwhile.
+    const times: number[] = [];
+    while (times.length < 30 && !times.some((ms) => ms < 10)) {
       const cancel = new AbortController();
       const path = `/hangs-cancel-${times.length}`;
       const running = extract(path, cancel.signal).catch((error: unknown) => error);
@@ -123,15 +122,14 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(`yt-dlp
       const server = serverPid();
       const children = childrenOf(server);
       expect(children).toHaveLength(1);
-      const [start, serverMs, own] = [performance.now(), processorMs(server), process.cpuUsage()];
+      const [serverMs, own] = [processorMs(server), process.cpuUsage()];
       cancel.abort(new Error("canceled"));
       expect(await running).toBe(cancel.signal.reason);
-      const ms = performance.now() - start;
       const { user, system } = process.cpuUsage(own);
-      times.push({ cpuMs: (user + system) / 1_000 + processorMs(server) - serverMs, ms });
+      times.push((user + system) / 1_000 + processorMs(server) - serverMs);
       expect(children.filter(isRunning)).toEqual([]);
     }
-    expect(times).toSatisfy(() => times.some(isShort));
+    expect(Math.min(...times)).toBeLessThan(10);
   });
 
   it("has a limited number of extractions; others wait, and can be canceled", async () => {
