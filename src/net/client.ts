@@ -17,8 +17,8 @@ export interface HttpClient {
    * - `upstream_unreachable`: DNS, TCP or TLS failed, or the connection was lost; not retryable for a
    *   name that does not exist
    * - `upstream_status`: not 2xx, with `upstreamStatus`; `retryable` for 408, 425, 429 and 5xx, with
-   *   `retryAfterS` if the response has it; also, with `isUntried`, for a host that has asked for a pause, by 429
-   *   or 503 with `Retry-After`, which is not over: nothing is sent
+   *   `retryAfterS` if the response has it; with `isUntried` if nothing was sent because the host has asked for a pause
+   *   (429 or 503 with `Retry-After`) that is not over
    * - `upstream_invalid`: a fault of protocol or content coding, too many redirects, a redirect to an
    *   invalid URL, or more than `maxBytes`
    * - `upstream_timeout`: no bytes for the idle time, fewer than the least speed demands, or the total
@@ -47,7 +47,7 @@ export interface GetOptions {
   cookies?: CookieJar;
   /**
    * Accepts no content coding, so that offsets mean the same in every response. A whole response that has one
-   * all the same is decoded, and comes without the fields of its coded form: length, ranges and validators. A 206
+   * nevertheless is decoded, and comes without the fields of its coded form: length, ranges and validators. A 206
    * that has one fails with `upstream_invalid`.
    */
   identity?: boolean;

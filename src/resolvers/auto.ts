@@ -55,7 +55,7 @@ type Outcome = PageInfo | ServiceError;
  *
  * Further entries of a playlist come from the one that has listed the first ones.
  *
- * yt-dlp, if asked first, gets a share of the time before the caller's deadline. Whoever is asked second gets a share of what is left, so that
+ * yt-dlp, if asked first, gets a share of the time before the caller's deadline. The second one gets a share of what is left, so that
  * what the first one knows is returned in time.
  *
  * If both fail, yt-dlp's error counts, unless it says nothing about the page (`unavailable`,

@@ -38,9 +38,9 @@ export interface FormatChoice {
  *
  * Formats with DRM are skipped if others match.
  *
- * @throws ServiceError, retryable only if a manifest lists nothing yet: `no_media` (the page lists no format), `playlist` (it lists
- * entries instead), `live_stream` (because the event has not begun), `format_unavailable` (no listed format matches), `drm_protected` (all matching
- * formats have DRM).
+ * @throws ServiceError, retryable only if a manifest lists nothing yet
+ * - `no_media`: the page lists no format; `playlist`: it lists entries instead; `live_stream`: because the event has not begun
+ * - `format_unavailable`: no listed format matches; `drm_protected`: all matching formats have DRM
  */
 export function chooseFormat(info: PageInfo, options: TaskOptions, before: FormatChoice | null = null): FormatChoice {
   const { format_id, max_height, preferred_codecs, audio_only = false } = options;

@@ -30,10 +30,10 @@ import type { Outbox } from "./outbox.ts";
  * - **Quotas.** An owner is held to the `limits` of the key of its name, as they are stored at that moment; one without a key has
  *   none. However many calls come at once, from however many processes, a limit is neither exceeded nor applied too early.
  * - **Collections.** A task becomes a collection by an update of its `kind`. Its members are tasks, each at an index; a task may be a member of
- *   several, of one more than once. `counts` of a collection are those of its members' states, and an idle one (`isIdle`), which counts as
- *   running for no owner and no claim, changes its state with them (`changeMembers`), in the transaction that changes a member, with an event
- *   of its own after that of the member. Members may end after it, in steps, before its `update` or `delete` resolves; those that are left
- *   when the process dies end before the store's next claim.
+ *   several, of one more than once. The transaction that changes the state of a member also changes the `counts` of its collections
+ *   (`changeMembers`), and the state of an idle one (`isIdle`), which does not count as running for owners and claims; the event of a
+ *   collection comes after that of the member. Members may end after their collection, in steps, before its `update` or `delete`
+ *   resolves; those that are left when the process dies end before the store's next claim.
  * - **Absence.** `get` returns undefined; `update` and `delete` of an unknown id reject with `not_found`.
  * - **Transitions.** `changeTask` in `task-changes.ts` decides; the store passes its `conflict` on and changes nothing.
  * - **Errors.** `ServiceError` with the code named here. A store that is unreachable, out of space or
@@ -60,8 +60,8 @@ export interface TaskStore {
   readonly outbox: Outbox;
 
   /**
-   * Stores a new task. With `idempotency`: if a `create` for the same owner in the last 24 hours used the key, nothing is stored and the promise
-   * resolves to the task as that call returned it, even if it has changed or was deleted since; of concurrent calls with one key exactly one stores.
+   * Stores a new task. With `idempotency`, nothing is stored if a `create` for the same owner used the key in the last 24 hours: the promise
+   * resolves to the task as that call returned it, even if it was changed or deleted since. Of concurrent calls with one key exactly one stores.
    *
    * @throws `idempotency_mismatch` if that call had another fingerprint; `conflict` if the id is taken; `unavailable` with `retryAfterS` while
    * `maxQueued` tasks or more are queued; `quota_exceeded`
@@ -69,15 +69,15 @@ export interface TaskStore {
   create(task: Task, idempotency?: Idempotency): Promise<Task>;
 
   /**
-   * As `create`, unless the owner has a task for the same video with the same options (`isSameVideo`) that is queued, running, or has its file: then
-   * nothing is stored, and the promise resolves to the newest such task, as `reusedAnswer` bounds it. Of concurrent calls for one video exactly one
+   * As `create`, unless the owner has a task for the same video with the same options (`isSameVideo`) that is queued, running, or has its
+   * file: then the promise resolves to the newest such task, as `reusedAnswer` bounds it. Of concurrent calls for one video exactly one
    * stores. A used key gets what the first call got.
    */
   reuse(task: Task, idempotency?: Idempotency): Promise<Reused>;
 
   /**
-   * Adds members to a collection, as many of them from the first on as may be queued. If that are not all, `growth.slice` stays as it was, but for
-   * `made`: the index of the last one. Members up to `growth.slice.made` are passed over, so that a call can be repeated.
+   * Adds members to a collection, from the first one on, as many as may be queued. If some are left, only `made` of `growth.slice` changes:
+   * it is the index of the last one that was added. Members up to that index are passed over, so that a call can be repeated.
    *
    * @throws `conflict` if the lease does not hold the collection.
    */
@@ -105,11 +105,12 @@ export interface TaskStore {
    * Applies `change` and returns the changed task. A change of state ends the lease; one to `queued`
    * makes the task claimable from `options.runAfter` on (default: at once; at most `maxDelayMs` from now).
    *
-   * @throws `conflict` if the transition is not allowed, if `options.lease` is given and does not hold
-   * the task now, if `options.from` is given and does not contain the task's state, which the message
-   * then names, or if `options.hasFile` is true and the task has no file; `StorageFullError` if, however many
-   * calls come at once, the files of all tasks would have more than `options.maxStoredBytes` together;
-   * `quota_exceeded`, which comes before that.
+   * @throws
+   * - `conflict` if the transition is not allowed; if `options.lease` does not hold the task; if `options.from` does not contain
+   *   the task's state, which the message names; if `options.hasFile` is true and the task has no file
+   * - `quota_exceeded`
+   * - `StorageFullError` if the files of all tasks would have more than `options.maxStoredBytes` together, however many calls
+   *   come at once
    *
    * A collection that is canceled cancels those queued and running members that a collection has made and that are in no
    * other collection which is queued or running. One that fails while members are queued or running stays running, idle.
@@ -123,12 +124,11 @@ export interface TaskStore {
   delete(id: string): Promise<Task | undefined>;
 
   /**
-   * Claims a task that may run now and whose host (`URL.host` of `task.url`) is not in
-   * `query.exceptHosts`. Of the owners that have such a task and are not in `query.exceptOwners`, it is the turn of the one with the fewest
-   * running tasks, then of the one whose last claim is longest ago (never: the longest), then of the first by
-   * name; it gets its oldest such task. Claims that several processes make at the same moment may see each
-   * other's tasks as not running yet, but none passes over an owner: after a task is stored whose turn it is,
-   * each process makes at most one claim before that task is claimed.
+   * Claims a task that may run now and whose host (`URL.host` of `task.url`) is not in `query.exceptHosts`: the oldest one of the
+   * owner whose turn it is. Of the owners with such a task that are not in `query.exceptOwners`, that is the one with the fewest running
+   * tasks; of these, the one whose last claim is longest ago or who has had none; of these, the first by name. Claims of several
+   * processes at the same moment may see each other's tasks as not running yet, but none passes over an owner: once the task whose
+   * turn it is has been stored, each process makes at most one claim before that task is claimed.
    *
    * A task may run if it is `queued` with its `runAfter` reached and fewer than `limits.max_running`
    * tasks of its owner are running, or `running` under an expired lease (its worker died). It becomes `running` under a new lease; no other claim gets it until the

@@ -140,8 +140,8 @@ interface OptionsPlace {
  *
  * @param defaults What the task has of options that are not given.
  * @param place Default: `options` in the body.
- * @throws ServiceError `invalid_request` for ranges that are not in order and apart, for "all" in a list of subtitles, for `skip_mode` without `skip`, for entries
- * that are no ranges from a lower to a higher number, or no URLs
+ * @throws ServiceError `invalid_request` for ranges that overlap or are not in order; for "all" in a list of subtitles; for `skip_mode` without
+ * `skip`; for entries that are neither ranges from a lower to a higher number nor URLs
  */
 export function readOptions(
   given: TaskOptions | undefined,

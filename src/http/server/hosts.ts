@@ -22,11 +22,11 @@ const safeMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRA
  * - `misdirected_request` if it is a name that public DNS could resolve to this service (DNS rebinding) and
  *   is not in `allowedHosts`: IP addresses and names of local networks always pass, any port does. The same holds for the
  *   host that a reverse proxy was asked for, which then is the request's own;
- * - `cross_site` if the method is unsafe (RFC 9110 §9.2.1) or the route starts work, and the browser says that another
- *   site makes the request: `Sec-Fetch-Site: cross-site`, or an `Origin` which is neither the request's own host nor in
- *   `allowedHosts`, or `same-site` without `Origin`; if it sends neither, as images of pages without TLS do, such a `Referer`. Other
- *   clients than browsers send none of them. Requests with a key in
- *   `Authorization` pass: a page that could send the key would have it. Those of `origins` pass, too.
+ * - `cross_site` if the method is unsafe (RFC 9110 §9.2.1) or the route starts work, and the browser says that another site makes the
+ *   request: by `Sec-Fetch-Site: cross-site`, by `same-site` without `Origin`, or by an `Origin` that is neither the request's own
+ *   host nor in `allowedHosts`; without both fields, as for images of pages without TLS, by such a `Referer`. Clients other than
+ *   browsers send none of these. Requests with a key in `Authorization` pass: a page that could send the key would have it.
+ *   Those of `origins` pass, too.
  */
 export function checkHosts(app: FastifyInstance, allowedHosts: ReadonlySet<string>, origins: Origins): void {
   /** The last one that passed: most requests are for the same host. */

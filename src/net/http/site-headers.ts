@@ -28,9 +28,9 @@ export function isFieldValue(text: string, maxLength = maxValueLength): boolean 
 }
 
 /**
- * Returns the header fields of all requests that a format leads to: those of its `http_headers` that a site may choose, its cookies where they
- * apply, and a `Referer`: its own (an empty one: none), else that of the page at `pageUrl`. `Authorization` goes to the origin of
- * `demands.url` alone.
+ * Returns the header fields of all requests that a format leads to: those of its `http_headers` that a site may choose, and its cookies where
+ * they apply. The `Referer` is its own (none if that is empty), else that of the page at `pageUrl`. `Authorization` is sent only to the
+ * origin of `demands.url`.
  *
  * @throws ServiceError `upstream_invalid` if a value cannot be in a header field (RFC 9110 §5.5)
  */

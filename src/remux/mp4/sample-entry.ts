@@ -201,8 +201,8 @@ export function toQuickTimePcm(sampleEntry: Uint8Array): Uint8Array {
 const unspecified = 2;
 
 /**
- * Returns a sample entry of VP8 whose `vpcC` (VP Codec ISO Media File Format Binding §2.2) has a bit depth, and no colours unless a `colr` states them: mediabunny
- * writes a depth of 0 and those of BT.709, which VP8 does not have. Returns any other sample entry as it is.
+ * Returns a sample entry of VP8 with a bit depth in its `vpcC` (VP Codec ISO Media File Format Binding §2.2), and without colours unless a
+ * `colr` states them: mediabunny writes a depth of 0, and the colours of BT.709, which VP8 does not have. Returns any other one unchanged.
  */
 export function completeVp8(sampleEntry: Uint8Array): Uint8Array {
   const entry = { type: typeAt(sampleEntry, 4), start: 0, body: fieldsEnd, end: sampleEntry.length };

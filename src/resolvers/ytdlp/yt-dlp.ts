@@ -32,9 +32,8 @@ export interface YtDlp {
   identify(url: URL, signal: AbortSignal): Promise<SiteVideo | undefined>;
   /**
    * Returns yt-dlp's info dict of `url`: known keys with any JSON as values, since the site influences
-   * them. Of a playlist it has `maxEntries` entries after the first `entriesStart` (default 0), read no further than to learn
-   * of the next one, and of those after them up to `entriesAhead` if yt-dlp would have to walk past them to read on;
-   * `_has_more` says whether there is one after all these, `_count` how many there are. Without formats, `findMissingFormatsError` says why. Waits while `concurrency` others run.
+   * them. Of a playlist it has `maxEntries` entries after the first `entriesStart` (default 0), and up to `entriesAhead` further ones if
+   * yt-dlp would have to read these again to get to the next; `_has_more` says whether there are more, `_count` how many there are. Without formats, `findMissingFormatsError` says why. Waits while `concurrency` others run.
    *
    * Rejects with `signal.reason` when `signal` is aborted; the processes of the extraction have ended then.
    *
