@@ -69,7 +69,7 @@ export class MatroskaWriter {
     this.#options = options;
     this.#start = fileHeader(options.docType).length + segmentHeader(0).length;
     const { title, others, roomBytes = 0 } = options;
-    this.#headBytes = this.#head(title, others(Infinity), [cuesAt(0)]).length + voidHeadBytes + roomBytes;
+    this.#headBytes = this.#head(title, others(Infinity), [someCues]).length + voidHeadBytes + roomBytes;
     this.#position = this.#headBytes;
   }
 
@@ -109,7 +109,7 @@ export class MatroskaWriter {
     // Of nothing that lasts, nothing is known.
     const parts = others((this.#endTicks * timestampScale) / 1e9 || Infinity);
     const hasRoom = (head: Uint8Array) => head.length + voidHeadBytes <= this.#headBytes;
-    const front = hasRoom(this.#head(title, parts, [cuesAt(0)])) ? parts : [];
+    const front = hasRoom(this.#head(title, parts, [someCues])) ? parts : [];
     const targets: SeekTarget[] = [];
     for (const part of [...(front === parts ? [] : parts), element(ids.cues, Buffer.concat(this.#cues))]) {
       targets.push({ id: idOf(part), position: this.#position - this.#start });
@@ -217,11 +217,12 @@ interface SeekTarget {
   position: number;
 }
 
-const cuesAt = (position: number): SeekTarget => ({ id: ids.cues, position });
+/** Stands for the cues while their position is unknown: every position takes as many bytes. */
+const someCues: SeekTarget = { id: ids.cues, position: 0 };
 
 /** Returns a SeekHead to the elements that follow it, and to further ones; always as long for as many of them. */
 function seekHead(parts: readonly Uint8Array[], further: readonly SeekTarget[]): Uint8Array {
-  const entryBytes = seek(cuesAt(0)).length;
+  const entryBytes = seek(someCues).length;
   let position = element(ids.seekHead, new Uint8Array(entryBytes * (parts.length + further.length))).length;
   const targets = parts.map((part) => {
     const target = { id: idOf(part), position };

@@ -18,14 +18,14 @@ export interface Installation {
  * @throws Error that begins with "must be", if the file cannot be read or names no Python
  */
 export async function findInstallation(path: string, searchPath: string): Promise<Installation | undefined> {
-  const script = path === "" ? await findOnPath("yt-dlp", searchPath) : resolve(path);
+  const script = path === "" ? await findOnPath(searchPath) : resolve(path);
   if (script === undefined) return undefined;
   return { script, python: parsePython(await readStart(script), script) };
 }
 
-async function findOnPath(name: string, searchPath: string): Promise<string | undefined> {
+async function findOnPath(searchPath: string): Promise<string | undefined> {
   for (const folder of searchPath.split(delimiter).filter((entry) => entry !== "")) {
-    const file = resolve(join(folder, name));
+    const file = resolve(join(folder, "yt-dlp"));
     const isExecutable = await access(file, constants.X_OK).then(
       () => true,
       () => false,

@@ -77,13 +77,8 @@ export async function retryAndCommit(
   const before = parseHeld(row, lease);
   const free = await lockFreeInQueue(sql, row.owner, maxQueued);
   const refused = members[free];
-  const taken =
-    refused === undefined
-      ? ended
-      : ended.slice(
-          0,
-          ended.findIndex((each) => each.row === refused),
-        );
+  const end = refused === undefined ? ended.length : ended.findIndex((each) => each.row === refused);
+  const taken = ended.slice(0, end);
   const retried: (RowChange & { written: TaskWrite })[] = [];
   for await (const member of inTurns(members.slice(0, free))) {
     const written = damage.unlessDamaged(member, () => updateDocument(member, retryChange, {}, now()));
