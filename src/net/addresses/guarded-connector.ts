@@ -4,6 +4,7 @@ import type { LookupFunction, OnReadOpts, Socket } from "node:net";
 import { callbackify } from "node:util";
 import type { buildConnector } from "undici";
 import { ServiceError } from "../../model/errors.ts";
+import { paceReads } from "../paced-sockets.ts";
 import { limitFraming } from "../response-framing.ts";
 import { maxHeaderBytes } from "../upstream-error.ts";
 import { undici } from "../undici.ts";
@@ -29,7 +30,7 @@ interface SocketOptions {
 
 /**
  * Returns the options of every client of undici: it opens its sockets as `openGuardedSocket` does, limits the framing of their
- * responses, uses HTTP/1.1, and waits `timeoutMs` at most for a connection, a response's header, or its next bytes.
+ * responses and how long they are parsed in one turn of the event loop, uses HTTP/1.1, and waits `timeoutMs` at most for a connection, a response's header, or its next bytes.
  */
 export function guardedOptions(guard: AddressGuard, timeoutMs: number, socketOptions: SocketOptions) {
   return {
@@ -54,6 +55,7 @@ function createGuardedConnector(
     callbackify(openSocket)(target, (error, socket) => {
       if (error) return callback(error, null);
       limitFraming(socket);
+      paceReads(socket);
       return callback(null, socket);
     });
   };
