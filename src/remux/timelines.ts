@@ -56,7 +56,8 @@ export interface Joined {
 }
 
 /** Returns the least offset with which none of them overlaps what it had before. */
-const leastOffset = (joined: readonly Joined[]): number => Math.max(...joined.map(({ endS, firstS }) => endS - firstS));
+export const leastOffset = (joined: readonly Joined[]): number =>
+  Math.max(...joined.map(({ endS, firstS }) => endS - firstS));
 
 const firstOffset = (firstS: number): number => (firstS > farS ? -firstS : 0);
 

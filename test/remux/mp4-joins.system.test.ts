@@ -68,6 +68,14 @@ describe.skipIf(missing("libx264"))("joining MP4 timelines", () => {
     expect(complaints).not.toMatch(/non monotonically/i);
   });
 
+  it("puts in no time where times fall back and the video begins later than the audio", async () => {
+    ffmpeg(`${videoInput(3)} ${audioInput(2.9)} -c:v libx264 -bf 2 -g 25 -c:a aac ${fragmented} ${first}`);
+    const { durationS } = remux([{ segments: [first, first, first].map((path) => readFileSync(path)) }], target);
+    // The first picture is at 0.08 s.
+    expect(durationS).toBeCloseTo(9.08, 1);
+    expect((await inspectFile(target)).streams[0]).toMatchObject({ packets: 225 });
+  });
+
   it("puts a timeline where the manifest says it is", async () => {
     ffmpeg(`${videoInput(2)} -c:v libx264 -g 25 ${fragmented}+negative_cts_offsets ${first}`);
     ffmpeg(`${videoInput(2)} -c:v libx264 -g 25 ${fragmented}+negative_cts_offsets ${second}`);

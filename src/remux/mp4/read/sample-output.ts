@@ -1,6 +1,7 @@
 import {
   discontinuityLimits,
   isDiscontinuity,
+  leastOffset,
   maxSkipDriftS,
   type Joined,
   SkipError,
@@ -35,7 +36,7 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines, onDro
     if (hasSkipped) checkSkip(firstS + offset - (timing.skippedS ?? 0), position);
     if (hasSkipped || doesContinue(samples, offset, position)) return offset;
     if (isSameSegment) return null;
-    const moved = timelines.continueAt({ source: outputs, timeline, firstS, atS: position.reachedS }) - firstS;
+    const moved = timelines.continueAt({ source: outputs, timeline, firstS, atS: ends.nextFor(samples) }) - firstS;
     position.movedS += moved - offset;
     cuts.noteBreak();
     return moved;
@@ -58,7 +59,7 @@ export function createSampleOutput(sink: SampleSink, timelines: Timelines, onDro
     /**
      * Writes `samples`, whose offsets count from the start of `bytes`, in the order of their decode times, those of all
      * tracks together. After a discontinuity of decode times within a timeline without an offset in the manifest, they continue
-     * where the latest sample ended; within a segment of a list they are damage, and left out.
+     * where no track overlaps what it had before; within a segment of a list they are damage, and left out.
      * @throws ServiceError `upstream_invalid` if a sample is not within `bytes` or has no sample entry.
      */
     write(bytes: Uint8Array, samples: IndexedSample[], timing: SegmentTiming): void {
@@ -113,6 +114,12 @@ class SlotEnds {
     const slots = Map.groupBy(samples, ({ track }) => track.slot);
     if (this.#ends.keys().some((slot) => !slots.has(slot))) return [];
     return [...slots].map(([slot, own]) => ({ endS: this.#ends.get(slot) ?? -Infinity, firstS: earliestS(own) }));
+  }
+
+  /** Returns when `samples` may begin so that no slot overlaps what it had before; after all of them if some slots are not among `samples`. */
+  nextFor(samples: readonly IndexedSample[]): number {
+    const joined = this.join(samples);
+    return joined.length === 0 ? Math.max(...this.#ends.values()) : earliestS(samples) + leastOffset(joined);
   }
 }
 
