@@ -11,15 +11,26 @@ let startMs: number | undefined;
 /**
  * Makes whoever reads a socket when that is readable wait for the next turn of the event loop once 10 ms of this one have gone by since the first of all
  * such sockets was read: 64 KiB of chunks of a byte take milliseconds to parse, and there may be a socket for each of a hundred sites.
+ * A connection that is lost meanwhile is destroyed once its reader has had what was received before.
  */
 export function paceReads(socket: Socket): void {
   const read = socket.read.bind(socket);
+  const destroy = socket.destroy.bind(socket);
   socket.read = (bytes) => {
     if (hasTime()) return read(bytes);
     waiting.add(socket);
     return null;
   };
+  socket.destroy = (error) => {
+    if (!waiting.has(socket) || !isOfRead(error)) return destroy(error);
+    return socket.once(hasReadAll, () => destroy(error));
+  };
 }
+
+const hasReadAll = Symbol("has read all");
+
+/** Whether it says that no more can be received, and not that the reader wants no more. */
+const isOfRead = (error: NodeJS.ErrnoException | undefined): boolean => error?.syscall === "read";
 
 function hasTime(): boolean {
   if (startMs !== undefined) return performance.now() - startMs < maxMs;
@@ -34,5 +45,6 @@ function startTurn(): void {
     if (!hasTime()) return;
     waiting.delete(socket);
     socket.emit("readable");
+    if (!waiting.has(socket)) socket.emit(hasReadAll);
   }
 }

@@ -1,6 +1,8 @@
 import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { Worker } from "node:worker_threads";
 import { expect, onTestFinished, test } from "vitest";
+import type { HttpClient, HttpResponse } from "../../src/net/client.ts";
 import { get, localClient } from "./client.ts";
 
 /** Sites that send a body in chunks of a byte, as fast as it is read. */
@@ -30,11 +32,15 @@ const sites = `
 /** Of this thread, milliseconds. */
 const usedMs = () => process.threadCpuUsage().user / 1_000;
 
-test("sites that send bodies in chunks of a byte take turns with other work, and all get on", async () => {
+/** Starts the sites and requests all of them. */
+async function requestSites(client: HttpClient, signal: AbortSignal): Promise<HttpResponse[]> {
   const worker = new Worker(sites, { eval: true });
   onTestFinished(async () => void (await worker.terminate()));
   const [ports] = (await once(worker, "message")) as [number[]];
-  const client = localClient();
+  return Promise.all(ports.map((port) => get(client, new URL(`http://127.0.0.1:${port}/`), { signal })));
+}
+
+test("sites that send bodies in chunks of a byte take turns with other work, and all get on", async () => {
   const abort = new AbortController();
   let longestMs = 0;
   let fromMs = usedMs();
@@ -43,9 +49,7 @@ test("sites that send bodies in chunks of a byte take turns with other work, and
     fromMs = usedMs();
     if (!abort.signal.aborted) setImmediate(onTurn);
   };
-  const responses = await Promise.all(
-    ports.map((port) => get(client, new URL(`http://127.0.0.1:${port}/`), { signal: abort.signal })),
-  );
+  const responses = await requestSites(localClient(), abort.signal);
   fromMs = usedMs();
   onTurn();
   const received = responses.map(async ({ body }) => {
@@ -56,4 +60,30 @@ test("sites that send bodies in chunks of a byte take turns with other work, and
   abort.abort();
   onTurn();
   expect(longestMs).toBeLessThan(100);
+}, 60_000);
+
+test("what was received before a connection was lost arrives, also if it had to wait for its turn", async () => {
+  const server = createServer((socket) => {
+    socket.on("error", () => {});
+    socket.once("data", () => {
+      socket.write("HTTP/1.1 200 OK\r\ncontent-length: 70000\r\n\r\n");
+      socket.write(Buffer.alloc(60_000), () => socket.resetAndDestroy());
+    });
+  }).listen(0, "127.0.0.1");
+  onTestFinished(() => void server.close());
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const client = localClient();
+  const abort = new AbortController();
+  for (const { body } of await requestSites(client, abort.signal)) void Array.fromAsync(body).catch(() => {});
+  const received = Array.from({ length: 10 }, async () => {
+    let bytes = 0;
+    const count = async () => {
+      for await (const chunk of (await get(client, new URL(`http://127.0.0.1:${port}/`))).body) bytes += chunk.length;
+    };
+    await expect(count()).rejects.toMatchObject({ code: "upstream_unreachable" });
+    return bytes;
+  });
+  expect(await Promise.all(received)).toEqual(received.map(() => 60_000));
+  abort.abort();
 }, 60_000);
