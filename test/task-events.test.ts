@@ -204,6 +204,15 @@ describe("what the feed keeps of each owner", () => {
     expect(events.since(start, { owner: "bert" })).toBeUndefined();
   });
 
+  it("is, of the newest half of all events, each one, however few others it has: clients that are a moment behind miss none", () => {
+    const events = createTaskEvents({ maxEvents: 100 });
+    for (let n = 1; n <= 200; n += 1) events.publish(eventOf("an old one", `${n}`));
+    const middle = events.lastId;
+    for (let n = 1; n <= 50; n += 1) events.publish(eventOf(`${n}`, "anna"));
+    expect(events.since(middle, { owner: "anna" })).toHaveLength(50);
+    expect(events.since(middle)).toHaveLength(50);
+  });
+
   it("is all that it has had since the id, or nothing is said", () => {
     const pick = createIntegers(seed);
     const events = createTaskEvents({ maxEvents: 40, maxLength: 40_000 });

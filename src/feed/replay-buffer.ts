@@ -11,16 +11,19 @@ interface ReplayBounds {
 
 /**
  * The newest events of a sequence numbered from 1. An event takes one of `maxEvents` places, or, if it is longer than
- * `maxLength / maxEvents`, as many as it is longer. If there are not enough, the oldest event of the owner that has the most places is
+ * `maxLength / maxEvents`, as many as it is longer. The newest ones in half of the places are kept whoever owns them, for clients that are a moment behind.
+ * If there are not enough places, the oldest event of the owner that has the most places besides these is
  * dropped first: an owner with many changes loses its own, and not those of the others.
  */
 export class ReplayBuffer<Event extends OwnedEvent> {
   /** The number of the newest event; 0: there has been none. */
   newest = 0;
   readonly #bounds: ReplayBounds;
-  readonly #owners = new Map<string | null, OwnQueue<Event>>();
+  readonly #owners = new Map<string | null, PlacedQueue<Event>>();
   /** Those after the last one that was dropped. */
   #all = createQueue<Event>(0);
+  /** Those that are kept whoever owns them. */
+  #recent: PlacedQueue<Event> = { ...createQueue<Event>(0), places: 0 };
   /** After which number no event was dropped of an owner that has none here. */
   #reachOfOthers = 0;
   #places = 0;
@@ -34,8 +37,11 @@ export class ReplayBuffer<Event extends OwnedEvent> {
     this.newest += 1;
     const own = this.#owners.get(event.owner) ?? { ...createQueue<Event>(this.#reachOfOthers), places: 0 };
     this.#owners.set(event.owner, own);
-    for (const queue of [own, this.#all]) queue.kept.push({ number: this.newest, event });
-    this.#takePlaces(own, this.#placesOf(event));
+    for (const queue of [own, this.#all, this.#recent]) queue.kept.push({ number: this.newest, event });
+    const places = this.#placesOf(event);
+    this.#places += places;
+    this.#recent.places += places;
+    while (this.#recent.places > this.#bounds.maxEvents / 2) this.#ageOne();
     while (this.#places > this.#bounds.maxEvents) this.#dropOne();
   }
 
@@ -45,6 +51,7 @@ export class ReplayBuffer<Event extends OwnedEvent> {
     this.#places = 0;
     this.skipTo(n);
     this.#all = createQueue(n);
+    this.#recent = { ...createQueue(n), places: 0 };
   }
 
   /** Leaves a gap: the next event gets number `n + 1`, and only of owners that have events here is it known that none is missing. */
@@ -69,25 +76,31 @@ export class ReplayBuffer<Event extends OwnedEvent> {
     return Math.max(1, (json.length * this.#bounds.maxEvents) / this.#bounds.maxLength);
   }
 
-  #takePlaces(own: OwnQueue<Event>, places: number): void {
-    own.places += places;
-    this.#places += places;
+  /** Counts the oldest of the recent events among its owner's. */
+  #ageOne(): void {
+    const oldest = this.#recent.kept[this.#recent.start];
+    if (oldest === undefined) return;
+    const places = this.#placesOf(oldest.event);
+    dropUntil(this.#recent, oldest.number);
+    this.#recent.places -= places;
+    const own = this.#owners.get(oldest.event.owner);
+    if (own !== undefined) own.places += places;
   }
 
   #dropOne(): void {
-    let most: [string | null, OwnQueue<Event>] | undefined;
-    for (const each of this.#owners) {
-      if (most === undefined || each[1].places > most[1].places) most = each;
+    let most: PlacedQueue<Event> | undefined;
+    for (const own of this.#owners.values()) {
+      if (most === undefined || own.places > most.places) most = own;
     }
-    const oldest = most?.[1].kept[most[1].start];
+    const oldest = most?.kept[most.start];
     if (most === undefined || oldest === undefined) return;
-    const [owner, own] = most;
-    this.#takePlaces(own, -this.#placesOf(oldest.event));
-    dropUntil(own, oldest.number);
-    dropUntil(this.#all, oldest.number);
-    if (own.kept.length > 0) return;
-    this.#owners.delete(owner);
-    this.#reachOfOthers = Math.max(this.#reachOfOthers, own.reach);
+    const places = this.#placesOf(oldest.event);
+    this.#places -= places;
+    most.places -= places;
+    for (const queue of [most, this.#all]) dropUntil(queue, oldest.number);
+    if (most.kept.length > 0) return;
+    this.#owners.delete(oldest.event.owner);
+    this.#reachOfOthers = Math.max(this.#reachOfOthers, most.reach);
   }
 }
 
@@ -100,8 +113,8 @@ interface Queue<Event> {
   reach: number;
 }
 
-/** Those of one owner. */
-interface OwnQueue<Event> extends Queue<Event> {
+interface PlacedQueue<Event> extends Queue<Event> {
+  /** Of an owner's queue those of the events that are not recent. */
   places: number;
 }
 
