@@ -11,8 +11,8 @@ const maxGarbage = 4096;
 /** Some servers put an image before each segment, so that it looks like one: JPEG, PNG, GIF, BMP. */
 const images = /^(?:\xff\xd8\xff|\x89PNG|GIF8|BM)/;
 const maxImageBytes = 128 * 1024;
-/** Files of other containers: texts and pictures in their tags may have what looks like packets. */
-const others = /^(?:\0\0\x01|OggS\0|fLaC|(?:RIFF|RF64).{4}(?:WAVE|AVI )|FORM.{4}AIF|FLV\x01)/s;
+/** Files of other containers: texts and pictures in their tags may have what looks like packets. The first is MPEG-PS; icons begin with three such bytes. */
+const others = /^(?:\0\0\x01[\xb0-\xff]|OggS\0|fLaC|(?:RIFF|RF64).{4}(?:WAVE|AVI )|FORM.{4}AIF|FLV\x01)/s;
 /** Bytes that are enough to recognise a container. */
 export const sniffBytes = maxImageBytes + maxGarbage;
 

@@ -35,6 +35,11 @@ describe("the container of a segment", () => {
     ["a single frame after a tag", Buffer.concat([emptyTag, adtsFrames(1)]), "packed-audio"],
     ["AAC that begins within a frame", Buffer.concat([dots.subarray(0, 400), adtsFrames(3)]), "packed-audio"],
     ["only two frames in a row after other bytes", Buffer.concat([dots.subarray(0, 400), adtsFrames(2), dots]), null],
+    [
+      "a transport stream after an icon",
+      Buffer.concat([Buffer.from("0000010001001010", "hex"), dots, stream]),
+      "mpeg-ts",
+    ],
     ["a program stream with audio", Buffer.concat([Buffer.from("000001ba44", "hex"), adtsFrames(3)]), null],
     ["subtitles", Buffer.from("\uFEFFWEBVTT\n\n"), "webvtt"],
     ["a page", Buffer.from("<!doctype html><p>Good Game in HTML</p>".repeat(50)), null],
