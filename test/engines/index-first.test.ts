@@ -1,8 +1,10 @@
 import { randomUUIDv7 } from "node:crypto";
 import { appendFileSync, mkdirSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it, onTestFinished } from "vitest";
 import { FileAnnouncement } from "../../src/engines/native/partial/announce-file.ts";
+import type { FetchEnd } from "../../src/engines/native/partial/index-first.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import { StreamJournal } from "../../src/files/stream-journal.ts";
 import { requestStream } from "../../src/files/stream-request.ts";
@@ -23,9 +25,10 @@ function startOfLongFilm(bytes: number): Buffer {
 }
 
 it.each([
-  ["arrives at once in a later run", film.length],
-  ["is there when a later run begins", null],
-])("A stream goes on if the rest of the file %s, whose end does not come first", async (_, totalBytes) => {
+  ["arrives at once in a later run", film.length, Promise.withResolvers<null>().promise],
+  ["arrives in a later run, whose server refuses it alone", film.length, null],
+  ["is there when a later run begins", null, null],
+])("A stream goes on if the rest of the file %s, whose end does not come first", async (_, totalBytes, laterEnd) => {
   const files = openDiskFiles({ folder: makeFolder() });
   const id = randomUUIDv7();
   const folder = await files.openWorkFolder(id);
@@ -33,7 +36,7 @@ it.each([
   const [path, endPath] = [join(folder, "parts", "main"), join(folder, "end")];
   writeFileSync(endPath, index);
   await requestStream(folder);
-  const run = (fetchEnd: () => Promise<string>) => {
+  const run = (fetchEnd: FetchEnd) => {
     const deps = { isWanted: () => true, fetchEnd, onVideo: () => {} };
     return new FileAnnouncement(new StreamJournal(folder), deps);
   };
@@ -53,10 +56,14 @@ it.each([
   let read = await stream.read(into);
   expect(read).toBeGreaterThan(index.length);
 
-  const later = run(() => new Promise(() => {}));
-  if (totalBytes !== null) later.onTotal(totalBytes);
+  const later = run(async () => laterEnd);
   appendFileSync(path, film.subarray(film.length / 2));
-  if (totalBytes !== null) later.onBytes(path);
+  if (totalBytes !== null) {
+    later.onTotal(totalBytes);
+    later.onBytes(path);
+    later.onBytes(path);
+    await nextTurn();
+  }
   later.end(path);
   let total = 0;
   for (; typeof read === "number"; read = await stream.read(into.subarray(total))) total += read;

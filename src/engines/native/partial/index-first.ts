@@ -54,7 +54,7 @@ const nothing = new Uint8Array();
 
 /**
  * Puts an MP4 whose index is at its end into a journal while it is fetched, with the index in front. Its end is fetched first, once
- * somebody wants the stream. Without the end, there is no stream.
+ * somebody wants the stream. Without the end, there is none, but for readers of an earlier run.
  */
 export class IndexFirst {
   readonly #deps: IndexFirstDeps;
@@ -123,7 +123,7 @@ export class IndexFirst {
   async #fetch(path: string): Promise<void> {
     // Whoever fetches the file says why it cannot be.
     const endPath = await this.#deps.fetchEnd(this.#end).catch(() => null);
-    this.#attempt(() => (endPath === null ? this.break() : this.#open(path, readFileSync(endPath))));
+    if (endPath !== null) this.#attempt(() => this.#open(path, readFileSync(endPath)));
   }
 
   #open(path: string, bytes: Buffer): void {
