@@ -362,6 +362,12 @@ test("Periods of a live MPD may be counted from 1970, in seconds of ten digits",
   expect(segments.map((segment) => segment.url)).toEqual([800, 801, 802].map((number) => at(`883612${number}`)));
 });
 
+test("a Period has no duration if what it states is only the highest number", () => {
+  const body = `${template}${representation}`;
+  const period = '<Period duration="PT4294967295S">';
+  expect(read(mpd(`${period}${video(body)}</Period>`)).segments).toHaveLength(2);
+});
+
 describe("of a live MPD", () => {
   const origin = Date.parse("2026-01-01T00:00:00Z");
   const readLive = (periods: string, type = "dynamic", nowS = 11) =>

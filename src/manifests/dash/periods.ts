@@ -12,7 +12,7 @@ export interface PeriodTimes {
 export function timePeriods(mpd: MpdElement): PeriodTimes[] {
   const listed = mpd.children.map(({ attributes }) => ({
     startS: parseXsDuration(attributes.get("start")),
-    durationS: parseXsDuration(attributes.get("duration")) || null,
+    durationS: periodDuration(attributes.get("duration")),
   }));
   const totalS = parseXsDuration(mpd.attributes.get("mediaPresentationDuration")) || null;
   const firstS = listed[0]?.startS ?? 0;
@@ -28,6 +28,14 @@ export function timePeriods(mpd: MpdElement): PeriodTimes[] {
     endS = startS === null || durationS === null ? null : startS + durationS;
     return { startS, durationS };
   });
+}
+
+/** No Period is longer: some packagers state the highest number (`PT4294967295S`) if they do not know it. */
+const maxPeriodS = 1e9;
+
+function periodDuration(stated: string | undefined): number | null {
+  const seconds = parseXsDuration(stated) ?? 0;
+  return seconds > 0 && seconds < maxPeriodS ? seconds : null;
 }
 
 /** Removes the Periods of a dynamic MPD whose start is not known yet: they are to be fetched early, and presented once it is (ISO/IEC 23009-1 §5.3.2.1). */
