@@ -17,7 +17,8 @@ export function paceReads(socket: Socket): void {
   const read = socket.read.bind(socket);
   const destroy = socket.destroy.bind(socket);
   socket.read = (bytes) => {
-    if (hasTime()) return read(bytes);
+    // Without bytes it may have ended, which must be known before the connection is used again.
+    if (socket.readableLength === 0 || hasTime()) return read(bytes);
     waiting.add(socket);
     return null;
   };

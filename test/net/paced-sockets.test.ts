@@ -1,9 +1,10 @@
 import { once } from "node:events";
-import { type AddressInfo, createServer } from "node:net";
+import { type AddressInfo, createServer, type Socket } from "node:net";
+import { setImmediate } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { expect, onTestFinished, test } from "vitest";
 import type { HttpClient, HttpResponse } from "../../src/net/client.ts";
-import { get, localClient } from "./client.ts";
+import { get, localClient, read } from "./client.ts";
 
 /** Sites that send a body in chunks of a byte, as fast as it is read. */
 const sites = `
@@ -40,6 +41,25 @@ async function requestSites(client: HttpClient, signal: AbortSignal): Promise<Ht
   return Promise.all(ports.map((port) => get(client, new URL(`http://127.0.0.1:${port}/`), { signal })));
 }
 
+/** Requests the sites and reads what they send, until the returned function is called. */
+async function readSites(client: HttpClient): Promise<() => void> {
+  const abort = new AbortController();
+  for (const { body } of await requestSites(client, abort.signal)) void Array.fromAsync(body).catch(() => {});
+  return () => abort.abort();
+}
+
+/** Starts a site that answers the first request of each connection; returns its URL. */
+async function startSite(answer: (socket: Socket) => void): Promise<URL> {
+  const server = createServer((socket) => {
+    socket.on("error", () => {});
+    socket.once("data", () => answer(socket));
+  }).listen(0, "127.0.0.1");
+  onTestFinished(() => void server.close());
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  return new URL(`http://127.0.0.1:${port}/`);
+}
+
 test("sites that send bodies in chunks of a byte take turns with other work, and all get on", async () => {
   const abort = new AbortController();
   let longestMs = 0;
@@ -47,7 +67,7 @@ test("sites that send bodies in chunks of a byte take turns with other work, and
   const onTurn = () => {
     longestMs = Math.max(longestMs, usedMs() - fromMs);
     fromMs = usedMs();
-    if (!abort.signal.aborted) setImmediate(onTurn);
+    if (!abort.signal.aborted) globalThis.setImmediate(onTurn);
   };
   const responses = await requestSites(localClient(), abort.signal);
   fromMs = usedMs();
@@ -63,27 +83,34 @@ test("sites that send bodies in chunks of a byte take turns with other work, and
 }, 60_000);
 
 test("what was received before a connection was lost arrives, also if it had to wait for its turn", async () => {
-  const server = createServer((socket) => {
-    socket.on("error", () => {});
-    socket.once("data", () => {
-      socket.write("HTTP/1.1 200 OK\r\ncontent-length: 70000\r\n\r\n");
-      socket.write(Buffer.alloc(60_000), () => socket.resetAndDestroy());
-    });
-  }).listen(0, "127.0.0.1");
-  onTestFinished(() => void server.close());
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
+  const url = await startSite((socket) => {
+    socket.write("HTTP/1.1 200 OK\r\ncontent-length: 70000\r\n\r\n");
+    socket.write(Buffer.alloc(60_000), () => socket.resetAndDestroy());
+  });
   const client = localClient();
-  const abort = new AbortController();
-  for (const { body } of await requestSites(client, abort.signal)) void Array.fromAsync(body).catch(() => {});
+  const stop = await readSites(client);
   const received = Array.from({ length: 10 }, async () => {
     let bytes = 0;
     const count = async () => {
-      for await (const chunk of (await get(client, new URL(`http://127.0.0.1:${port}/`))).body) bytes += chunk.length;
+      for await (const chunk of (await get(client, url)).body) bytes += chunk.length;
     };
     await expect(count()).rejects.toMatchObject({ code: "upstream_unreachable" });
     return bytes;
   });
   expect(await Promise.all(received)).toEqual(received.map(() => 60_000));
-  abort.abort();
+  stop();
+}, 60_000);
+
+test("a connection that its server has closed is not used again, however many others are parsed", async () => {
+  const url = await startSite((socket) => void socket.end("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"));
+  const client = localClient({ perHost: 20 });
+  const stop = await readSites(client);
+  const readOften = async () => {
+    for (let n = 0; n < 5; n += 1) {
+      expect(await read(client, url)).toBe("ok");
+      await setImmediate();
+    }
+  };
+  await Promise.all(Array.from({ length: 20 }, readOften));
+  stop();
 }, 60_000);
