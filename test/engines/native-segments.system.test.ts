@@ -472,6 +472,14 @@ it.each([
   expect(warnings).toEqual([]);
 });
 
+it("a page in place of a segment of such MP3 is missing, whatever characters it has", async () => {
+  const { resources, lines } = layCutMp3();
+  resources.set("mp3/3.mp3", resource("text/html", "<!doctype html><p>Bad gateway, no backend</p>\0"));
+  await using harness = await openEntry(open, listed({ resources, lines }), "index.m3u8");
+  const { warnings } = await harness.download();
+  expect(warnings[0]).toMatchObject({ code: "frames_missing", message: "1 of 6 segments had no media" });
+});
+
 describe.concurrent("live HLS", () => {
   it("ends in time even if its segments state no duration", async () => {
     const { resources, lines } = stream();

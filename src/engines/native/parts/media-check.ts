@@ -3,28 +3,25 @@ import { unlessUnreadable } from "../../../model/errors.ts";
 import { fileBoxes } from "../../../remux/mp4/read/file-boxes.ts";
 import { packetLength, sync } from "../../../remux/mpeg-ts/packets.ts";
 import { openFile, readAt, readFileStart } from "../../../remux/open-file.ts";
-import { sniffBytes, sniffContainer } from "../../../remux/sniff.ts";
+import { sniffBytes, sniffContainer, sniffFile } from "../../../remux/sniff.ts";
 
-/**
- * Text begins with characters of ASCII, and has no control characters: enough to tell it from media, encrypted ones, too. An MP3 cut
- * within a frame can begin with letters alone: the padding of LAME, of at most a frame.
- */
 const checkedBytes = 4096;
-const text = /^(?:\xef\xbb\xbf)?(?:[\t\n\r\x20-\x7e]{32}[^\0-\x08\x0e-\x1a\x1c-\x1f]*|[\t\n\r\x20-\x7e]{1,31})$/;
+/** Enough to tell text from media, which have bytes that no text has; those that are encrypted, too. */
+const text = /^(?:\xef\xbb\xbf)?(?:[\t\n\r\x20-\x7e]{32}|[\t\n\r\x20-\x7e]{1,31}$)/;
 
 /**
  * Whether a file is text, which some servers send with status 200 in place of media: a web page, a message in JSON or XML. Subtitles are text
  * (`WEBVTT`), but no such message.
  */
 export function isText(path: string): boolean {
-  const start = startOf(path);
-  return text.test(start) && !/^(?:\xef\xbb\xbf)?WEBVTT/.test(start);
+  const start = startOfText(path);
+  return start !== undefined && !/^(?:\xef\xbb\xbf)?WEBVTT/.test(start);
 }
 
 /** Names the kind of text that a file is; undefined for any other file. */
 export function textKind(path: string): string | undefined {
-  const start = startOf(path);
-  if (!text.test(start)) return undefined;
+  const start = startOfText(path);
+  if (start === undefined) return undefined;
   if (/^(?:\xef\xbb\xbf)?#EXTM3U/i.test(start)) return "M3U, a list of media";
   if (/^(?:\xef\xbb\xbf)?\[playlist\]/i.test(start)) return "PLS, a list of media";
   const first = /^(?:\xef\xbb\xbf)?\s*(.)/.exec(start)?.[1];
@@ -32,7 +29,11 @@ export function textKind(path: string): string | undefined {
   return first === "{" || first === "[" ? "JSON" : "plain text";
 }
 
-const startOf = (path: string): string => readFileStart(path, Buffer.alloc(checkedBytes)).toString("latin1");
+function startOfText(path: string): string | undefined {
+  const start = readFileStart(path, Buffer.alloc(checkedBytes)).toString("latin1");
+  // An MP3 cut within a frame can begin with letters alone: the padding of LAME.
+  return text.test(start) && sniffFile(path) !== "packed-audio" ? start : undefined;
+}
 
 const aesBlockBytes = 16;
 
