@@ -4,6 +4,7 @@ import { unlessMissing } from "./disk-error.ts";
 import { journalName, lookEveryMs, markStreamMs, type MediaRecord, type StreamRecord } from "./stream-journal.ts";
 import { RecordDigest } from "./record-digest.ts";
 import { FetchedAgain, layOut, openRun, refetchedError, StreamBrokenError, type StreamRun } from "./stream-run.ts";
+import { haveSameStart } from "./same-start.ts";
 
 /**
  * Reads the stream of a file that a task is making, from its first byte on, in any process. It can be read on after the work folder was
@@ -209,8 +210,7 @@ class JournalStream implements MediaStream {
     if (now === undefined || now.mtimeMs !== this.#markedMs || wasSuspended) this.#aliveMs = this.#lookedMs;
     if (now === undefined) return;
     this.#markedMs = now.mtimeMs;
-    const known = this.#later ?? this.#run;
-    if (now.ino === known.journal.inode) return;
+    if (now.ino === (this.#later ?? this.#run).journal.inode) return;
     this.#isSuperseded = true;
     const found = await openRun(this.#folder);
     if (found === undefined) return;
@@ -220,7 +220,7 @@ class JournalStream implements MediaStream {
   }
 
   /** Returns whether the run has all that was sent; false if it may still come. @throws StreamBrokenError */
-  async #continuesIn({ header, inode, journal }: StreamRun): Promise<boolean> {
+  async #continuesIn({ header, inode, journal, file }: StreamRun): Promise<boolean> {
     const isGrowing = header.inode === null;
     if (header.mime_type !== this.mimeType || isGrowing !== (this.#run.header.inode === null)) throw changedError();
     if (isGrowing) {
@@ -234,6 +234,9 @@ class JournalStream implements MediaStream {
       this.#laterFound.add(toMediaRecord(record));
     }
     if (!this.#laterFound.hasSameHeads(this.#found)) throw changedError();
+    // A file that is sent as it is fetched says how long it is: fetched again, it may have other media under the same index.
+    if (header.bytes === undefined || inode === this.#run.inode) return true;
+    if (!(await haveSameStart(file, this.#run.file, this.#found.mediaEnd))) throw changedError();
     return true;
   }
 }

@@ -18,6 +18,11 @@ export class RecordDigest {
     this.#last = record;
   }
 
+  /** Where the latest media end in their file. */
+  get mediaEnd(): number {
+    return this.#last.offset + this.#last.bytes;
+  }
+
   hasSameHeads(other: RecordDigest): boolean {
     return this.#hash.copy().digest().equals(other.#hash.copy().digest());
   }
@@ -25,6 +30,6 @@ export class RecordDigest {
   /** Returns the media that follow the first `bytes` in the latest record. */
   after(bytes: number): MediaRecord {
     const left = this.bytes - bytes;
-    return { head: new Uint8Array(), offset: this.#last.offset + this.#last.bytes - left, bytes: left };
+    return { head: new Uint8Array(), offset: this.mediaEnd - left, bytes: left };
   }
 }

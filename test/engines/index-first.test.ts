@@ -1,5 +1,5 @@
 import { randomUUIDv7 } from "node:crypto";
-import { appendFileSync, mkdirSync, truncateSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, renameSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it, onTestFinished } from "vitest";
@@ -14,6 +14,9 @@ import { readMedium } from "../media/rendition.ts";
 const film = readMedium("index-last.mp4");
 const mediaAt = film.indexOf("mdat") - 4;
 const index = film.subarray(film.lastIndexOf("moov") - 4);
+
+const otherFilm = Buffer.from(film);
+otherFilm.fill(0x55, mediaAt + 16, mediaAt + 32);
 
 /** Returns what an MP4 of so many bytes has up to its first samples. */
 function startOfLongFilm(bytes: number): Buffer {
@@ -68,6 +71,42 @@ it.each([
   let total = 0;
   for (; typeof read === "number"; read = await stream.read(into.subarray(total))) total += read;
   expect([read, total]).toEqual(["end", film.length]);
+});
+
+it.each([
+  ["goes on if the file was fetched again with the same media", film, "end"],
+  ["breaks if the file was fetched again with other media under the same index", otherFilm, "changed"],
+])("A stream %s", async (_, again, expected) => {
+  const files = openDiskFiles({ folder: makeFolder() });
+  const id = randomUUIDv7();
+  const folder = await files.openWorkFolder(id);
+  mkdirSync(join(folder, "parts"));
+  const [path, endPath] = [join(folder, "parts", "main"), join(folder, "end")];
+  writeFileSync(endPath, index);
+  await requestStream(folder);
+  const run = async () => {
+    const deps = { isWanted: () => true, fetchEnd: async () => endPath, onVideo: () => {} };
+    const announcement = new FileAnnouncement(new StreamJournal(folder), deps);
+    announcement.onTotal(film.length);
+    announcement.onBytes(path);
+    announcement.onBytes(path);
+    await nextTurn();
+    return announcement;
+  };
+  writeFileSync(path, film.subarray(0, -1));
+  await run();
+  const stream = (await files.openStream(id))!;
+  onTestFinished(() => stream.close());
+  const into = Buffer.alloc(2 * film.length);
+  await stream.read(into);
+
+  renameSync(path, join(folder, "before"));
+  writeFileSync(path, again);
+  (await run()).end(path);
+  const rest = async () => {
+    for (;;) if ((await stream.read(into)) === "end") return "end";
+  };
+  expect(await rest().catch(() => "changed")).toBe(expected);
 });
 
 it("A reader who comes when 12 GB of an MP4 with its index at the end are there gets them", async () => {
