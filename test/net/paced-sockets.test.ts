@@ -79,7 +79,8 @@ test("sites that send bodies in chunks of a byte take turns with other work, and
   await Promise.all(received);
   abort.abort();
   onTurn();
-  expect(longestMs).toBeLessThan(100);
+  // Without turns it is seconds.
+  expect(longestMs).toBeLessThan(500);
 }, 60_000);
 
 test("what was received before a connection was lost arrives, also if it had to wait for its turn", async () => {
