@@ -27,11 +27,8 @@ function startOfLongFilm(bytes: number): Buffer {
   return Buffer.concat([film.subarray(0, mediaAt), size, film.subarray(mediaAt + 16, -index.length)]);
 }
 
-it.each([
-  ["arrives at once in a later run", film.length, Promise.withResolvers<null>().promise],
-  ["arrives in a later run, whose server refuses it alone", film.length, null],
-  ["is there when a later run begins", null, null],
-])("A stream goes on if the rest of the file %s, whose end does not come first", async (_, totalBytes, laterEnd) => {
+/** Opens the work folder of a task whose stream is wanted; `path` is of its film, and `endPath` of the index of that. */
+async function openWork() {
   const files = openDiskFiles({ folder: makeFolder() });
   const id = randomUUIDv7();
   const folder = await files.openWorkFolder(id);
@@ -39,12 +36,24 @@ it.each([
   const [path, endPath] = [join(folder, "parts", "main"), join(folder, "end")];
   writeFileSync(endPath, index);
   await requestStream(folder);
-  const run = (fetchEnd: FetchEnd) => {
-    const deps = { isWanted: () => true, fetchEnd, onVideo: () => {} };
-    return new FileAnnouncement(new StreamJournal(folder), deps);
+  const announce = (fetchEnd: FetchEnd) =>
+    new FileAnnouncement(new StreamJournal(folder), { isWanted: () => true, fetchEnd, onVideo: () => {} });
+  const openStream = async () => {
+    const stream = (await files.openStream(id))!;
+    onTestFinished(() => stream.close());
+    return stream;
   };
+  return { folder, path, endPath, announce, openStream };
+}
+
+it.each([
+  ["arrives at once in a later run", film.length, Promise.withResolvers<null>().promise],
+  ["arrives in a later run, whose server refuses it alone", film.length, null],
+  ["is there when a later run begins", null, null],
+])("A stream goes on if the rest of the file %s, whose end does not come first", async (_, totalBytes, laterEnd) => {
+  const { path, endPath, announce, openStream } = await openWork();
   const { promise: isFetched, resolve } = Promise.withResolvers<void>();
-  const first = run(async () => {
+  const first = announce(async () => {
     setImmediate(resolve);
     return endPath;
   });
@@ -53,13 +62,12 @@ it.each([
   first.onBytes(path);
   first.onBytes(path);
   await isFetched;
-  const stream = (await files.openStream(id))!;
-  onTestFinished(() => stream.close());
+  const stream = await openStream();
   const into = Buffer.alloc(2 * film.length);
   let read = await stream.read(into);
   expect(read).toBeGreaterThan(index.length);
 
-  const later = run(async () => laterEnd);
+  const later = announce(async () => laterEnd);
   appendFileSync(path, film.subarray(film.length / 2));
   if (totalBytes !== null) {
     later.onTotal(totalBytes);
@@ -77,16 +85,9 @@ it.each([
   ["goes on if the file was fetched again with the same media", film, "end"],
   ["breaks if the file was fetched again with other media under the same index", otherFilm, "changed"],
 ])("A stream %s", async (_, again, expected) => {
-  const files = openDiskFiles({ folder: makeFolder() });
-  const id = randomUUIDv7();
-  const folder = await files.openWorkFolder(id);
-  mkdirSync(join(folder, "parts"));
-  const [path, endPath] = [join(folder, "parts", "main"), join(folder, "end")];
-  writeFileSync(endPath, index);
-  await requestStream(folder);
+  const { folder, path, endPath, announce, openStream } = await openWork();
   const run = async () => {
-    const deps = { isWanted: () => true, fetchEnd: async () => endPath, onVideo: () => {} };
-    const announcement = new FileAnnouncement(new StreamJournal(folder), deps);
+    const announcement = announce(async () => endPath);
     announcement.onTotal(film.length);
     announcement.onBytes(path);
     announcement.onBytes(path);
@@ -95,8 +96,7 @@ it.each([
   };
   writeFileSync(path, film.subarray(0, -1));
   await run();
-  const stream = (await files.openStream(id))!;
-  onTestFinished(() => stream.close());
+  const stream = await openStream();
   const into = Buffer.alloc(2 * film.length);
   await stream.read(into);
 
@@ -111,30 +111,22 @@ it.each([
 
 it("A reader who comes when 12 GB of an MP4 with its index at the end are there gets them", async () => {
   const totalBytes = 13e9;
-  const files = openDiskFiles({ folder: makeFolder() });
-  const id = randomUUIDv7();
-  const folder = await files.openWorkFolder(id);
-  mkdirSync(join(folder, "parts"));
-  const [path, endPath] = [join(folder, "parts", "main"), join(folder, "end")];
+  const { path, endPath, announce, openStream } = await openWork();
   writeFileSync(path, startOfLongFilm(totalBytes));
   truncateSync(path, 12e9);
-  writeFileSync(endPath, index);
   const { promise: isFetched, resolve } = Promise.withResolvers<void>();
   const fetchEnd = async () => {
     setImmediate(resolve);
     return endPath;
   };
-  const deps = { isWanted: () => true, fetchEnd, onVideo: () => {} };
-  const announcement = new FileAnnouncement(new StreamJournal(folder), deps);
+  const announcement = announce(fetchEnd);
   announcement.onTotal(totalBytes);
-  await requestStream(folder);
   announcement.onBytes(path);
   // The first call has read what the file is.
   announcement.onBytes(path);
   await isFetched;
 
-  const stream = (await files.openStream(id))!;
-  onTestFinished(() => stream.close());
+  const stream = await openStream();
   expect(stream.bytes).toBeGreaterThan(12.9e9);
   const into = Buffer.alloc(mediaAt);
   expect(await stream.read(into)).toBe(into.length);

@@ -61,6 +61,26 @@ async function openSlowly(name: string, answer?: Answer, options = {}): Promise<
   return { site, id, reader: await shared.readStream(id), body };
 }
 
+/** Opens the stream of the film that comes slowly, until `cut` is called; `answerRest` answers requests for the rest. */
+async function openCut(answerRest: Answer, options = {}): Promise<Download & { cut: () => void }> {
+  const { body, type } = films.get("film.mp4")!;
+  const site = await startTestSite(new Map([["film.mp4", resource(type, body)]]), { bytesPerSecond: 100_000 });
+  const { promise: isCut, resolve: cut } = Promise.withResolvers<void>();
+  site.answer("film.mp4", (response, serve, request) => {
+    if (request.headers["if-range"] !== undefined) return answerRest(response, serve, request);
+    void isCut.then(() => response.destroy());
+    return serve();
+  });
+  const { id } = await shared.client.post(site.url("film.mp4"), options);
+  return { site, id, reader: await shared.readStream(id), body, cut };
+}
+
+/** Refuses three requests: a run gives up at the fourth failure in a row. */
+function refuseThrice(): Answer {
+  let refused = 0;
+  return (response, serve) => (++refused > 3 ? serve() : response.writeHead(503).end());
+}
+
 /** Sends a body from the byte on that is asked for; the site does not count it as sent. */
 const sendRestOf =
   (body: Buffer): Answer =>
@@ -117,18 +137,7 @@ describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of the audio of an M
   });
 
   it("goes on at the same sample after a retry", async () => {
-    const { body, type } = films.get("film.mp4")!;
-    const site = await startTestSite(new Map([["film.mp4", resource(type, body)]]), { bytesPerSecond: 100_000 });
-    const { promise: isCut, resolve: cut } = Promise.withResolvers<void>();
-    let refused = 0;
-    site.answer("film.mp4", async (response, serve, { headers }): Promise<unknown> => {
-      // A run gives up at the fourth failure in a row.
-      if (headers["if-range"] !== undefined) return ++refused > 3 ? serve() : response.writeHead(503).end();
-      void isCut.then(() => response.destroy());
-      return serve();
-    });
-    const { id } = await shared.client.post(site.url("film.mp4"), audioOnly);
-    const reader = await shared.readStream(id);
+    const { site, id, reader, body, cut } = await openCut(refuseThrice(), audioOnly);
     await reader.untilMedia();
     cut();
     site.bytesPerSecond = Infinity;
@@ -146,16 +155,7 @@ describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of the audio of an M
   });
 
   it("breaks off if the source fails for good", async () => {
-    const { promise: isCut, resolve: cut } = Promise.withResolvers<void>();
-    const { type, body } = films.get("film.mp4")!;
-    const site = await startTestSite(new Map([["film.mp4", resource(type, body)]]), { bytesPerSecond: 100_000 });
-    site.answer("film.mp4", (response, serve, { headers }): unknown => {
-      if (headers["if-range"] !== undefined) return response.writeHead(404).end();
-      void isCut.then(() => response.destroy());
-      return serve();
-    });
-    const { id } = await shared.client.post(site.url("film.mp4"), audioOnly);
-    const reader = await shared.readStream(id);
+    const { id, reader, cut } = await openCut((response) => response.writeHead(404).end(), audioOnly);
     await reader.untilMedia();
     cut();
     await expect(reader.all()).rejects.toThrow("terminated");
@@ -201,21 +201,10 @@ describe.skipIf(missing("libx264"))("GET /tasks/{id}/stream of an MP4 whose inde
   });
 
   it("holds the connection of a reader over a retry, and goes on at the same byte", async () => {
-    const { body, type } = films.get("film.mp4")!;
-    const site = await startTestSite(new Map([["film.mp4", resource(type, body)]]), { bytesPerSecond: 100_000 });
-    const { promise: isCut, resolve: cut } = Promise.withResolvers<void>();
-    let refused = 0;
-    site.answer("film.mp4", async (response, serve, { headers }): Promise<unknown> => {
-      // A run gives up at the fourth failure in a row.
-      if (headers["if-range"] !== undefined) return ++refused > 3 ? serve() : response.writeHead(503).end();
-      void isCut.then(() => response.destroy());
-      return serve();
-    });
-    const { id } = await shared.client.post(site.url("film.mp4"));
-    const reader = await shared.readStream(id);
-    await reader.until(64 << 10);
+    const { cut, ...download } = await openCut(refuseThrice());
+    await download.reader.until(64 << 10);
     cut();
-    await expectAll({ site, id, reader, body }, 2);
+    await expectAll(download, 2);
   });
 
   it("breaks off if the file has another end than the one that was fetched first", async () => {
