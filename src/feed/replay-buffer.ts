@@ -10,10 +10,10 @@ interface ReplayBounds {
 }
 
 /**
- * The newest events of a sequence numbered from 1. An event takes one of `maxEvents` places, or, if it is longer than
- * `maxLength / maxEvents`, as many as it is longer. The newest ones in half of the places are kept whoever owns them, for clients that are a moment behind.
- * If there are not enough places, the oldest event of the owner that has the most places besides these is
- * dropped first: an owner with many changes loses its own, and not those of the others.
+ * The newest events of a sequence numbered from 1. An event takes one of `maxEvents` places; one that is longer than
+ * `maxLength / maxEvents` takes its length divided by that. Half of the places have the newest events, whoever owns them, for clients that
+ * are a moment behind. If there are not enough places, the owner that has the most in the other half loses its oldest event: an owner with
+ * many changes loses its own, and not those of the others.
  */
 export class ReplayBuffer<Event extends OwnedEvent> {
   /** The number of the newest event; 0: there has been none. */

@@ -9,8 +9,8 @@ const waiting = new Set<Socket>();
 let startMs: number | undefined;
 
 /**
- * Makes whoever reads a socket when that is readable wait for the next turn of the event loop once 10 ms of this one have gone by since the first of all
- * such sockets was read: 64 KiB of chunks of a byte take milliseconds to parse, and there may be a socket for each of a hundred sites.
+ * Delays reads of a socket to the next turn of the event loop once 10 ms have passed since the first read of all such sockets in this turn:
+ * 64 KiB of chunks of a byte take milliseconds to parse, and there may be a socket for each of a hundred sites.
  * A connection that is lost meanwhile is destroyed once its reader has had what was received before.
  */
 export function paceReads(socket: Socket): void {
