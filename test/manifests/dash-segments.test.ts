@@ -235,6 +235,20 @@ test("only the last segments that are computed from a duration may be missing", 
   expect(places("", 4000).filter((place) => place !== undefined)).toHaveLength(10);
 });
 
+test("of audio whose endNumber lists more than its Period has, one more segment may have the end of the Period", () => {
+  const segmentsUpTo = (set: string, endNumber: number) => {
+    const addressing = `<SegmentTemplate media="$Number$" duration="4" endNumber="${endNumber}"/><Representation id="v" bandwidth="1"/>`;
+    const { segments } = read(mpd(`<Period duration="PT10S">${set.replace("/>", `>${addressing}</AdaptationSet>`)}</Period>`));
+    return segments.map(({ url, isOptional = false }) => [url.replace(/.*\//, ""), isOptional]);
+  };
+  const whole = [1, 2, 3].map((number) => [`${number}`, false]);
+  const audio = '<AdaptationSet mimeType="audio/mp4"/>';
+  expect(segmentsUpTo(audio, 3)).toEqual(whole);
+  expect(segmentsUpTo(audio, 4)).toEqual([...whole, ["4", true]]);
+  expect(segmentsUpTo(audio, 900)).toEqual([...whole, ["4", true]]);
+  expect(segmentsUpTo('<AdaptationSet mimeType="video/mp4"/>', 4)).toEqual(whole);
+});
+
 test("segments that a timeline repeats may be missing at the end of the Period only, and not if something else says where they end", () => {
   const computedOf = (timeline: string, attributes = "") => {
     const addressing = `<SegmentTemplate media="$Time$" timescale="10" ${attributes}><SegmentTimeline>${timeline}</SegmentTimeline></SegmentTemplate>`;

@@ -187,7 +187,9 @@ function* templateSegments(
     const isComputed = ticks !== undefined && periodEndS !== null;
     const end = isComputed && { computed: { periodEndS, segmentS: Number(ticks) / addressing.timescale } };
     yield { ...common, startS: startOf(startTicks), url: mediaUrl(timed), range: null, init, durationS, ...end };
-    if (isComputed) after = { number: number + 1, time: startTicks + ticks };
+    const isNextListed = addressing.timeline === null && addressing.endNumber !== null && number < addressing.endNumber;
+    const lastsTicks = ticks ?? (isNextListed ? BigInt(addressing.duration ?? 0) : undefined);
+    after = lastsTicks === undefined ? null : { number: number + 1, time: startTicks + lastsTicks };
   }
   if (periodEndS === null || after === null || kind !== "audio" || mime_type?.endsWith("/webm")) return;
   // Audio frames do not end at the listed boundaries of segments: the last ones may be in one more segment.
