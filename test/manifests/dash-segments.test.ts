@@ -238,8 +238,10 @@ test("only the last segments that are computed from a duration may be missing", 
 test("of audio whose endNumber lists more than its Period has, one more segment may have the end of the Period", () => {
   const segmentsUpTo = (set: string, endNumber: number) => {
     const addressing = `<SegmentTemplate media="$Number$" duration="4" endNumber="${endNumber}"/><Representation id="v" bandwidth="1"/>`;
-    const { segments } = read(mpd(`<Period duration="PT10S">${set.replace("/>", `>${addressing}</AdaptationSet>`)}</Period>`));
-    return segments.map(({ url, isOptional = false }) => [url.replace(/.*\//, ""), isOptional]);
+    const { segments } = read(
+      mpd(`<Period duration="PT10S">${set.replace("/>", `>${addressing}</AdaptationSet>`)}</Period>`),
+    );
+    return segments.map((each) => [each.url.replace(/.*\//, ""), each.isOptional ?? false]);
   };
   const whole = [1, 2, 3].map((number) => [`${number}`, false]);
   const audio = '<AdaptationSet mimeType="audio/mp4"/>';

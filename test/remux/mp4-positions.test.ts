@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { firstBox, fullBox, u32, u32Table } from "../../src/remux/mp4/boxes.ts";
-import { withWideOffsets } from "../../src/remux/mp4/positions.ts";
+import { box, firstBox, fullBox, u32, u32Table } from "../../src/remux/mp4/boxes.ts";
+import { moveChunks, withWideOffsets } from "../../src/remux/mp4/positions.ts";
 
 test("the offsets of a million chunks get 64 bits", () => {
   const offsets = Uint32Array.from({ length: 1_000_000 }, (_, n) => 4_000 * n);
@@ -14,3 +14,18 @@ test("a table of offsets that says it has more than there are gets no others", (
   const table = fullBox("stco", 0, 0, u32(0xffffffff, 7));
   expect(withWideOffsets(table, firstBox(table)).toString("hex", 12)).toBe("ffffffff0000000000000007");
 });
+
+test.each(["stco", "co64"])(
+  "a table %s that says it has more than there are leaves the box after it as it is",
+  (type) => {
+    const table = (offset: number) =>
+      fullBox(type, 0, 0, u32(0xffffffff, ...(type === "co64" ? [0, offset] : [offset])));
+    const track = (offset: number) =>
+      Buffer.from(
+        box("trak", box("mdia", box("minf", box("stbl", table(offset), fullBox("stss", 0, 0, u32(1, 999)))))),
+      );
+    const moved = track(700);
+    moveChunks(moved, 16, 500);
+    expect(moved.toString("hex")).toBe(track(716).toString("hex"));
+  },
+);

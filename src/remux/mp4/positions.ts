@@ -75,8 +75,7 @@ export function withWideOffsets(bytes: Uint8Array, parent: Box): Buffer {
   const { type, start, body, end } = parent;
   if (type === "stco") {
     const view = viewOf(bytes);
-    // It may say that it has more.
-    const count = Math.min(view.getUint32(body + 4), (end - body - 8) >>> 2);
+    const count = countOffsets(view, parent);
     const halves = new Uint32Array(2 * count);
     for (let i = 0; i < count; i++) halves[2 * i + 1] = view.getUint32(body + 8 + i * 4);
     return Buffer.from(box("co64", bytes.subarray(body, body + 8), u32Table(halves)));
@@ -88,9 +87,10 @@ export function withWideOffsets(bytes: Uint8Array, parent: Box): Buffer {
 /** Adds `delta` to the offsets of the chunks of a track that are after the index. */
 export function moveChunks(trak: Buffer, delta: number, moovEnd: number): void {
   const view = viewOf(trak);
-  for (const { type, body } of childrenOf(trak, getChild(trak, firstBox(trak), "mdia", "minf", "stbl"))) {
+  for (const table of childrenOf(trak, getChild(trak, firstBox(trak), "mdia", "minf", "stbl"))) {
+    const { type, body } = table;
     if (type !== "stco" && type !== "co64") continue;
-    const count = view.getUint32(body + 4);
+    const count = countOffsets(view, table);
     for (let i = 0; i < count; i++) {
       const at = body + 8 + i * (type === "stco" ? 4 : 8);
       const offset = type === "stco" ? view.getUint32(at) : Number(view.getBigUint64(at));
@@ -99,4 +99,9 @@ export function moveChunks(trak: Buffer, delta: number, moovEnd: number): void {
       else view.setBigUint64(at, BigInt(offset + delta));
     }
   }
+}
+
+/** Counts the offsets that a `stco` or `co64` box has; it may say that it has more. */
+function countOffsets(view: DataView, { type, body, end }: Box): number {
+  return Math.min(view.getUint32(body + 4), Math.floor((end - body - 8) / (type === "stco" ? 4 : 8)));
 }
