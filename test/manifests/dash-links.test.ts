@@ -166,7 +166,8 @@ test("many at once hold the thread no longer than one", async () => {
   const follow = () => resolveLinks({ text, url }, async () => ({ text: `<Period>${texts}</Period>`, url }));
   const { outcome, stallMs } = await measureStall(() => Promise.all(Array.from({ length: 32 }, follow)));
   expect(outcome).toHaveProperty("value");
-  expect(stallMs).toBeLessThan(100);
+  // Over 700 if each pauses for itself alone.
+  expect(stallMs).toBeLessThan(300);
 });
 
 const long = 4_000_000;
