@@ -72,17 +72,19 @@ function* firstWithCues(
 
 const stamp = /\s{0,9}\[(\d{1,3}):(\d{1,2}(?:[.:]\d{1,3})?)\]/y;
 const offset = /^\s{0,9}\[offset:\s{0,9}([+-]?\d{1,7})\s{0,9}\]/i;
+/** How much longer a text may become by lines that are shown several times, characters: no song has so much. */
+const maxRepeated = 2 << 20;
 const wordTime = /<\d{1,3}:\d{1,2}(?:[.:]\d{1,3})?>/g;
 
 /**
  * Reads lyrics in LRC: each line, which may have several times, is shown until the next one; an empty one ends the line before. The last
  * one lasts as long as the media. Times of words are left out. Other text has no cues.
  *
- * @throws ServiceError `upstream_invalid` for more than 200,000 cues.
+ * @throws ServiceError `upstream_invalid` for more than 200,000 cues, or if lines with several times repeat more than 2 Mi characters.
  */
 function readLrc(pieces: Iterable<string>): Cue[] {
   const found: { startS: number; text: string }[] = [];
-  let soonerS = 0;
+  let [soonerS, repeated] = [0, 0];
   for (const line of linesOf(pieces)) {
     const stated = offset.exec(line)?.[1];
     if (stated !== undefined) soonerS = Number(stated) / 1000;
@@ -95,6 +97,8 @@ function readLrc(pieces: Iterable<string>): Cue[] {
     }
     if (found.length + starts.length > maxCues) throw invalidSubtitlesError(`they have more than ${maxCues} cues`);
     const text = starts.length === 0 ? "" : escapeText(line.slice(textAt).replaceAll(wordTime, "")).trim();
+    repeated += text.length * Math.max(0, starts.length - 1);
+    if (repeated > maxRepeated) throw invalidSubtitlesError(`they repeat over ${maxRepeated} characters`);
     for (const startS of starts) found.push({ startS, text });
   }
   const cues: Cue[] = [];

@@ -252,6 +252,12 @@ describe("LRC is read", () => {
     "only if lines begin with times and have text: %s",
     (text) => expect(() => read(text)).toThrow("neither"),
   );
+
+  it("unless the lines with several times make the text over 2 Mi characters longer", () => {
+    const lineOf = (times: number) => `${"[00:01]".repeat(times)}${"x".repeat(20_000)}\n`;
+    expect(read(lineOf(100))).toHaveLength(100);
+    expect(() => read(lineOf(200))).toThrow("they repeat over 2097152 characters");
+  });
 });
 
 describe("TTML is read", () => {

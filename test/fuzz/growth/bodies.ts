@@ -157,6 +157,7 @@ const oembeds: Record<string, (length: number) => string> = {
 const chapterFiles: Record<string, (length: number) => string> = {
   JSON: (length) => `{"chapters":[${list((n) => `{"startTime":${n},"title":"c"},`, length)}{"startTime":0}]}`,
   WebVTT: (length) => `WEBVTT\n\n${fill("00:01.000 --> 00:02.000\nc\n\n", length)}`,
+  "LRC whose line has many times": (length) => `${fill("[00:01]", half(length))}${"x".repeat(half(length))}\n`,
 };
 
 const radioLists: Record<string, (length: number) => string> = {
