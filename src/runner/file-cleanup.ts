@@ -70,6 +70,8 @@ export function createFileCleanup(deps: CleanupDeps) {
  * Removes the unneeded files of every task by `cleanUp`. Leaves all files of tasks whose records are damaged. A task that the store does
  * not know may belong to another store, and may be running: its result stays, and its work folder too unless nothing was written in it
  * for a week (a crash may leave one after the record was deleted). Logs how many such tasks have files.
+ *
+ * @throws the error of the first that cannot be looked at, once the others have been
  */
 async function cleanUpAll(
   { store, files, logger }: Omit<CleanupDeps, "mutex" | "retryMs">,
@@ -77,16 +79,24 @@ async function cleanUpAll(
   signal: AbortSignal,
 ): Promise<void> {
   let orphans = 0;
-  for (const id of await files.ids()) {
-    if (signal.aborted) return;
+
+  async function look(id: string): Promise<void> {
     const task = await store.get(id).catch(damagedAs(null));
-    if (task === null) continue;
+    if (task === null) return;
     if (task === undefined) {
       // A task is stored before it has files: this one was deleted since, or belongs to another store.
       const hasFolder = !(await files.removeOldWorkFolder(id));
       if (hasFolder || (await hasResult(id, files))) orphans += 1;
     } else if (!isActive(task.state)) await cleanUp(id);
   }
+
+  // What cannot be looked at, as a link in the place of a file, leaves the others their turn.
+  let failure: { error: unknown } | undefined;
+  for (const id of await files.ids()) {
+    if (signal.aborted) return;
+    await look(id).catch((error: unknown) => (failure ??= { error }));
+  }
+  if (failure !== undefined) throw failure.error;
   if (orphans > 0) logger.warn({ files: orphans }, "orphaned files: no such task in this store");
 }
 

@@ -1,10 +1,11 @@
-import { writeFileSync } from "node:fs";
+import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { ServiceError } from "../../src/model/errors.ts";
+import { createTestFiles } from "./files.ts";
 import { createRunnerHarness } from "./harness.ts";
 
 /** Cancels 50 tasks at once; those of which a run has left something have a work folder. Returns which of them the store was asked for. */
@@ -51,6 +52,19 @@ describe("when it starts, the runner", () => {
     next.runner.start();
     await vi.waitUntil(async () => !(await files.ids()).includes(id), 60_000);
     expect(await store.get(id)).toMatchObject({ state: "succeeded", file: null });
+  });
+
+  it("removes what tasks have left, though there are links in the place of the files of others", async () => {
+    const files = createTestFiles();
+    const { runner, store, add } = createRunnerHarness({ files, concurrency: 0 });
+    const { id } = await add();
+    await files.openWorkFolder(id);
+    await store.update(id, { state: "canceled" });
+    const unknown = ["00000000", "ffffffff"].map((start) => `${start}-0000-4000-8000-000000000000`);
+    for (const name of unknown) symlinkSync("none", files.resultPath(name));
+    runner.start();
+    await vi.waitUntil(() => files.parts().length === 0, 60_000);
+    expect(files.results()).toEqual(unknown);
   });
 });
 

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeFolder } from "../folder.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
@@ -9,6 +9,8 @@ export interface TestFiles extends FileStore {
   parts(): string[];
   results(): string[];
   text(id: string): string;
+  /** Where the result of a task is, in a folder that is there. */
+  resultPath(id: string): string;
 }
 
 /** Creates files on the disk that a test can inspect, removed after it. */
@@ -23,5 +25,9 @@ export function createTestFiles(): TestFiles {
     parts: () => names("parts"),
     results: () => names("files"),
     text: (id) => readFileSync(join(folder, "files", id), "utf8"),
+    resultPath(id) {
+      mkdirSync(join(folder, "files"), { recursive: true });
+      return join(folder, "files", id);
+    },
   };
 }

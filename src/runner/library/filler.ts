@@ -8,7 +8,7 @@ import { isActive, type LibraryFile, type Task } from "../../model/task.ts";
 import { damagedAs } from "../../stores/rules.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { KnownNames, openFolder, type OpenFolder, openPath } from "./folders.ts";
-import { isLibraryFailure, type LibraryJob, type LibraryJobs, type PlaceJob } from "./jobs.ts";
+import { isLibraryFailure, type LibraryJob, type LibraryJobs, ownerOf, type PlaceJob, withFailure } from "./jobs.ts";
 import { openLibraryRoot } from "./library-root.ts";
 import { removeUnchanged } from "./place-file.ts";
 import { type PlacementOptions, placeTask } from "./place-task.ts";
@@ -40,8 +40,8 @@ export class Filler {
   /** By owner: the number of its latest turn, of all passes. */
   readonly #latest = new Map<string, number>();
   #turns = 0;
-  /** Tasks whose files could not be removed, which the log says once. */
-  readonly #unremoved = new Set<string>();
+  /** Tasks whose job could not be read, or whose files could not be removed, which the log says once. */
+  readonly #hindered = new Set<string>();
 
   constructor(options: FillerOptions) {
     this.#options = options;
@@ -93,26 +93,35 @@ export class Filler {
 
   /** Removes these files of a task, and its job; returns whether that is done. */
   async removeFiles(id: string, files: readonly LibraryFile[]): Promise<boolean> {
-    const { jobs, logger } = this.#options;
+    const { jobs } = this.#options;
     try {
       await using root = await this.#openRoot();
       for (const file of files) await removeFile(root, file);
       await jobs.remove(id);
-      this.#unremoved.delete(id);
+      this.#hindered.delete(id);
       return true;
     } catch (error) {
       const err = diskError("remove files from the library", error);
-      const message = "files could not be removed from the library; retrying every minute";
-      if (!this.#unremoved.has(id)) logger.warn({ task: id, ...logFieldsOf(err) }, message);
-      this.#unremoved.add(id);
-      return false;
+      return this.#warnOnce(id, err, "files could not be removed from the library; retrying every minute");
     }
+  }
+
+  #warnOnce(task: string, err: unknown, message: string): false {
+    if (!this.#hindered.has(task)) this.#options.logger.warn({ task, ...logFieldsOf(err) }, message);
+    this.#hindered.add(task);
+    return false;
   }
 
   /** Does the job if it can be done now; returns false if that has failed. */
   async #perform(id: string): Promise<boolean> {
     const { jobs, store } = this.#options;
-    const job = await jobs.read(id);
+    let job: LibraryJob | undefined;
+    try {
+      job = await jobs.read(id);
+    } catch (error) {
+      const err = diskError("read what belongs in the library", error);
+      return this.#warnOnce(id, err, "a job of the library cannot be read; retrying every minute");
+    }
     if (job?.kind === "remove") return this.removeFiles(id, job.files);
     const task = await store.get(id).catch(damagedAs(undefined));
     if (job === undefined || isActive(task?.state)) return true;
@@ -137,7 +146,7 @@ export class Filler {
         chosen: job.files,
         saveChosen,
       });
-      await this.#saveOutcome(id, { library, ...(file !== null && { file: withWarning(file, undefined) }) });
+      await this.#saveOutcome(id, { library, ...(file !== null && { file: withFailure(file, undefined) }) });
       await jobs.remove(id, "place");
       if ((await jobs.read(id)) !== undefined) {
         await jobs.write(id, { kind: "remove", files: library });
@@ -151,7 +160,7 @@ export class Filler {
       const message = messageOf(failure);
       const known = file?.warnings?.find(isLibraryFailure);
       if (known?.message === message || file === null) return false;
-      const isSaved = await this.#saveOutcome(id, { file: withWarning(file, message) });
+      const isSaved = await this.#saveOutcome(id, { file: withFailure(file, message) });
       if (isSaved)
         logger.warn(
           { task: id, ...logFieldsOf(failure) },
@@ -179,15 +188,6 @@ export class Filler {
 
 /** Jobs that are read at a time. */
 const readsAtOnce = 16;
-
-function ownerOf(job: LibraryJob | undefined): string {
-  return (job?.kind === "place" ? job.owner : undefined) ?? "";
-}
-
-function withWarning(file: NonNullable<Task["file"]>, message: string | undefined): NonNullable<Task["file"]> {
-  const others = (file.warnings ?? []).filter((warning) => !isLibraryFailure(warning));
-  return { ...file, warnings: message === undefined ? others : [...others, { code: "library_failed", message }] };
-}
 
 /** Removes a file that is as it was put there; a folder that is gone, or changed, is left alone. */
 async function removeFile(root: OpenFolder, { path, size, modified_at }: LibraryFile): Promise<void> {

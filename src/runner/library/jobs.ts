@@ -148,3 +148,14 @@ export async function* findPendingMembers(
 export function isLibraryFailure({ code }: { code: string }): boolean {
   return code === "library_failed";
 }
+
+/** Returns a file with the warning that it could not be put into the library, because of `message`; undefined: without such a warning. */
+export function withFailure(file: NonNullable<Task["file"]>, message: string | undefined): NonNullable<Task["file"]> {
+  const others = (file.warnings ?? []).filter((warning) => !isLibraryFailure(warning));
+  return { ...file, warnings: message === undefined ? others : [...others, { code: "library_failed", message }] };
+}
+
+/** Returns whose file is to be put there; `""`: nobody's, or it is unknown. */
+export function ownerOf(job: LibraryJob | undefined): string {
+  return (job?.kind === "place" ? job.owner : undefined) ?? "";
+}

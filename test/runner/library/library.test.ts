@@ -276,6 +276,27 @@ it("a task that succeeds while the library is away tries only one of those again
   expect(listed()).toHaveLength(52);
 });
 
+it.each([
+  ["a symbolic link", (path: string) => symlinkSync(path, path)],
+  ["a folder", (path: string) => mkdirSync(path)],
+])("a job that has become %s, which the log says once, leaves the others their turns", async (_, spoil) => {
+  const { open, add, untilPlaced, folder, log } = createLibraryHarness();
+  const library = await open();
+  const spoiled = await add(library, { title: "One" });
+  const path = join(folder, "data", "library", `${spoiled.id}.json`);
+  rmSync(path);
+  spoil(path);
+  library.start();
+  await spoiled.succeed();
+  const other = await add(library, { title: "Two" });
+  await other.succeed();
+  await untilPlaced(other.id);
+  const isOfSpoiled = ({ task }: { task?: unknown }) => task === spoiled.id;
+  expect(log.filter(isOfSpoiled).map(({ msg }) => msg)).toEqual([
+    "a job of the library cannot be read; retrying every minute",
+  ]);
+});
+
 it("a process that dies before it has stored where the files are finds them again", async () => {
   const inner = createMemoryStore();
   const fault = { isArmed: false };
