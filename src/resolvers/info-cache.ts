@@ -131,6 +131,6 @@ function tooManyError(taken: number, concurrency: number): ServiceError {
 }
 
 function timeoutError(url: URL, timeoutMs: number): ServiceError {
-  const message = `reading ${urlForMessage(url)} took longer than ${timeoutMs} ms`;
+  const message = `reading ${urlForMessage(url)} took longer than ${timeoutMs} ms (INFO_TIMEOUT_MS)`;
   return new ServiceError("upstream_timeout", message);
 }

@@ -127,7 +127,8 @@ function listWarnings(download: Download, { page, choice }: Target, options: Tas
 async function assertFreeSpace({ files, minFreeBytes }: ProduceFileDeps): Promise<void> {
   const freeBytes = await files.freeBytes();
   if (freeBytes >= minFreeBytes) return;
-  throw new ServiceError("disk_full", `not enough disk space: ${minFreeBytes} bytes must be free, ${freeBytes} are`);
+  const rule = `${minFreeBytes} bytes must be free (MIN_FREE_BYTES), ${freeBytes} are`;
+  throw new ServiceError("disk_full", `not enough disk space: ${rule}`);
 }
 
 /** A dead worker's progress stays: the bytes of this run are compared with it. */

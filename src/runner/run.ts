@@ -240,5 +240,8 @@ async function cleanUp(failed: Task, { files, logger }: RunDeps, mayStay: boolea
 }
 
 function runTimeoutError(runTimeoutMs: number): ServiceError {
-  return new ServiceError("upstream_timeout", `the run did not complete within ${runTimeoutMs} ms`);
+  return new ServiceError(
+    "upstream_timeout",
+    `the run did not complete within ${runTimeoutMs / 1000} s (RUN_TIMEOUT_S)`,
+  );
 }

@@ -18,7 +18,7 @@ const fullRetryAfterS = 30;
 /** @throws ServiceError `unavailable` if no further task may be queued. */
 export function assertQueueNotFull(queued: number, maxQueued: number): void {
   if (queued < maxQueued) return;
-  throw new ServiceError("unavailable", `the queue is full: ${queued} tasks, limit ${maxQueued}`, {
+  throw new ServiceError("unavailable", `the queue is full: ${queued} tasks, limit ${maxQueued} (MAX_QUEUED)`, {
     retryAfterS: fullRetryAfterS,
   });
 }

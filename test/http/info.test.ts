@@ -221,7 +221,7 @@ describe("GET /info", () => {
     const response = await getInfo(await build({ resolver, infoTimeoutMs: 20 }), pageUrl);
     expect(response.statusCode).toBe(504);
     expect(response.json()).toMatchObject({ code: "upstream_timeout", retryable: true });
-    expect(response.json().detail).toContain("20 ms");
+    expect(response.json().detail).toContain("20 ms (INFO_TIMEOUT_MS)");
     expect(readings[0]?.signal.aborted).toBe(true);
   });
 

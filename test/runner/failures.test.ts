@@ -145,7 +145,7 @@ test("no run starts with too little free disk space", async () => {
   runner.start();
   const { error } = await until(id, "failed");
   expect(error).toMatchObject({ code: "disk_full" });
-  expect(error?.message).toContain("100 bytes must be free, 99 are");
+  expect(error?.message).toContain("100 bytes must be free (MIN_FREE_BYTES), 99 are");
 });
 
 test("a run that lasts too long ends with upstream_timeout, in the resolver as in the engine", async () => {
@@ -160,7 +160,8 @@ test("a run that lasts too long ends with upstream_timeout, in the resolver as i
   const page = await add("https://page.test/");
   const medium = await add("https://medium.test/");
   runner.start();
-  const error = { code: "upstream_timeout", retryable: true };
+  const message = "the run did not complete within 0.02 s (RUN_TIMEOUT_S)";
+  const error = { code: "upstream_timeout", retryable: true, message };
   expect(await until(page.id, "failed")).toMatchObject({ error });
   expect(await until(medium.id, "failed")).toMatchObject({ error });
 });

@@ -142,7 +142,7 @@ async function checkFreeSpace(folder: string, bytes: number, minFreeBytes: numbe
   if (freeBytes - bytes >= minFreeBytes) return;
   throw new ServiceError(
     "disk_full",
-    `not enough disk space: the download needs ${bytes} more bytes and ${minFreeBytes} must stay free, ${freeBytes} are free`,
+    `not enough disk space: the download needs ${bytes} more bytes and ${minFreeBytes} must stay free (MIN_FREE_BYTES), ${freeBytes} are free`,
   );
 }
 

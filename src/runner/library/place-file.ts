@@ -99,7 +99,7 @@ async function copy(
   const { bavail, bsize } = await statfs(folder.path);
   const freeBytes = bavail * bsize;
   if (freeBytes < size + minFreeBytes) {
-    const rule = `the file has ${size} bytes and ${minFreeBytes} must stay free`;
+    const rule = `the file has ${size} bytes and ${minFreeBytes} must stay free (MIN_FREE_BYTES)`;
     throw new ServiceError("disk_full", `not enough space in LIBRARY_DIR: ${rule}, ${freeBytes} are`);
   }
   const chunk = Buffer.allocUnsafe(chunkBytes);

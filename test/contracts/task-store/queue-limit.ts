@@ -19,7 +19,7 @@ export function describeQueueLimit(open: OpenStore): void {
     test("the error names the rule and the value", async () => {
       const { add } = await openStoreHarness(open, 1);
       await add();
-      await expect(add()).rejects.toThrow("the queue is full: 1 tasks, limit 1");
+      await expect(add()).rejects.toThrow("the queue is full: 1 tasks, limit 1 (MAX_QUEUED)");
     });
 
     const ways: Record<string, (harness: StoreHarness, id: string) => Promise<unknown>> = {

@@ -37,7 +37,7 @@ export function describeQuotas(open: OpenStore): void {
       expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(18);
       await expect(add(page, {}, "anna")).rejects.toThrow("18 tasks of this key wait, its limit is 18");
       await Promise.all(times(2, () => add(page, {}, "bert")));
-      await expect(add(page, {}, "bert")).rejects.toThrow("the queue is full: 20 tasks, limit 20");
+      await expect(add(page, {}, "bert")).rejects.toThrow("the queue is full: 20 tasks, limit 20 (MAX_QUEUED)");
       expect((await store.list({ limit: 50, owner: "anna" })).tasks).toHaveLength(18);
     });
 
@@ -54,7 +54,7 @@ export function describeQuotas(open: OpenStore): void {
       expect([await fill("anna"), await fill("bert")]).toEqual([90, 9]);
       await addKey(harness, "carl", {});
       const last = await add(page, {}, "carl");
-      await expect(add(page, {}, "carl")).rejects.toThrow("the queue is full: 100 tasks, limit 100");
+      await expect(add(page, {}, "carl")).rejects.toThrow("the queue is full: 100 tasks, limit 100 (MAX_QUEUED)");
       await store.delete(last.id);
       const [ended] = (await store.list({ limit: 1, owner: "bert" })).tasks;
       await store.update(ended?.id ?? "", { state: "canceled" });
@@ -80,7 +80,7 @@ export function describeQuotas(open: OpenStore): void {
       const harness = await openStoreHarness(open, 9);
       await addKey(harness, "anna", {});
       await Promise.all(times(9, () => harness.add(page, {}, "anna")));
-      await expect(harness.add(page, {}, "anna")).rejects.toThrow("the queue is full: 9 tasks, limit 9");
+      await expect(harness.add(page, {}, "anna")).rejects.toThrow("the queue is full: 9 tasks, limit 9 (MAX_QUEUED)");
     });
 
     test("a claimed, a canceled and a deleted task each free one place", async () => {

@@ -177,7 +177,7 @@ export function manyTasks(openTab: OpenTab): void {
         contentType: "application/problem+json",
         json: {
           code: "unavailable",
-          detail: "the queue is full: 3 tasks, limit 3",
+          detail: "the queue is full: 3 tasks, limit 3 (MAX_QUEUED)",
           retryable: true,
         },
       }),
