@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import { type FollowOptions, followTasks, type WatchedChange } from "./follow-tasks.ts";
 import type { Task } from "../model/task.ts";
 import { percentOf, printable, taskLine } from "./task-line.ts";
@@ -41,16 +42,20 @@ interface View {
   close(): void;
 }
 
+/** How many tasks a view knows the last line of: a task changes after its end too, as when it gets into the library. */
+const mostKnown = 10_000;
+
 /** Writes a line for each step of a task: a transition, a stage, ten percent. */
 export function createLineView(output: Output): View {
-  /** The last step that was shown, by id of the running task. */
-  const steps = new Map<string, string>();
+  /** The last step that was shown, by id of the task. */
+  const steps = new LRUCache<string, string>({ max: mostKnown });
   return {
     show(changes) {
       for (const { type, task } of changes) {
-        if (type === "task" && stepOf(task) !== steps.get(task.id)) output.write(`${taskLine(task)}\n`);
-        if (type === "task" && task.state === "running") steps.set(task.id, stepOf(task));
-        else steps.delete(task.id);
+        if (type === "deleted") continue;
+        const step = stepOf(task);
+        if (step !== steps.get(task.id)) output.write(`${taskLine(task)}\n`);
+        steps.set(task.id, step);
       }
     },
     notify: (line) => output.write(`${printable(line)}\n`),
@@ -58,7 +63,9 @@ export function createLineView(output: Output): View {
   };
 }
 
-function stepOf({ state, progress, finish_requested = false, counts }: Task): string {
+function stepOf(task: Task): string {
+  const { state, progress, finish_requested = false, counts } = task;
+  if (state !== "running") return taskLine(task);
   if (counts !== undefined) return `${state} ${counts.succeeded} ${counts.failed} ${counts.canceled}`;
   const percent = percentOf(progress);
   return `${state} ${finish_requested} ${progress?.stage ?? "resolving"} ${percent === null ? "" : Math.floor(percent / 10)}`;
@@ -74,6 +81,8 @@ const clearBelow = "\u001B[J";
 /** Shows running tasks as bars that stay in place, and a line for each ended task above them. */
 export function createBarView(output: Output): View {
   const running = new Map<string, Task>();
+  /** The last line of tasks that have ended, by id. */
+  const endings = new LRUCache<string, string>({ max: mostKnown });
   let barCount = 0;
 
   /** Replaces the bars with `lines`, and draws the bars below them. */
@@ -93,7 +102,10 @@ export function createBarView(output: Output): View {
           running.set(task.id, task);
         } else {
           const wasRunning = running.delete(task.id);
-          if (type === "task" && (wasRunning || task.state !== "queued")) ended.push(taskLine(task));
+          if (type === "deleted" || (!wasRunning && task.state === "queued")) continue;
+          const line = taskLine(task);
+          if (wasRunning || line !== endings.get(task.id)) ended.push(line);
+          endings.set(task.id, line);
         }
       }
       draw(ended);

@@ -70,6 +70,21 @@ describe("the bar view", () => {
     expect(shown(terminal.text)).toEqual([taskLine(done), "the service is unavailable"]);
   });
 
+  it.each([createBarView, createLineView])(
+    "shows an ended task again only if its line has changed: %o",
+    (createView) => {
+      const terminal = createTerminal({ isTTY: true });
+      const view = createView(terminal);
+      const inLibrary = { ...done, library: [{ path: "a.mp4", size: 1, modified_at: "2030-01-31T12:00:00.000Z" }] };
+      const removed = { ...inLibrary, removed_at: "2030-01-31T12:00:00.000Z" };
+      const bar = createView === createBarView ? [] : [taskLine(a)];
+      for (const task of [a, done, inLibrary]) view.show([{ type: "task", task }]);
+      expect(shown(terminal.text)).toEqual([...bar, taskLine(done)]);
+      for (const task of [removed, a, done]) view.show([{ type: "task", task }]);
+      expect(shown(terminal.text)).toEqual([...bar, taskLine(done), taskLine(removed), ...bar, taskLine(done)]);
+    },
+  );
+
   it("never has more bars than the terminal has rows", () => {
     const terminal = createTerminal({ isTTY: true, rows: 5 });
     const view = createBarView(terminal);
