@@ -203,7 +203,8 @@ function bestVideo(formats: Some<Format>, audioOf: AudioFinder, preferred?: read
 
 function unknownFormatError(formats: readonly Format[], formatId: string): ServiceError {
   const more = formats.length > 10 ? ` and ${formats.length - 10} more` : "";
-  return unavailableError(`${JSON.stringify(formatId)} is not listed; available: ${listIds(formats)}${more}`);
+  const rule = `${JSON.stringify(formatId)} is not listed; available: ${listIds(formats)}${more}`;
+  return unavailableError(`${rule}; without format_id the best one is taken`);
 }
 
 function unavailableError(rule: string): ServiceError {

@@ -209,6 +209,10 @@ describe("format_id", () => {
     expect(String(error)).toContain('"f9" and 2 more');
     expect(String(refusal(formats, { format_id: "zz" }))).not.toContain("more");
   });
+
+  test("that is not listed, such as an expression of yt-dlp, is refused with what takes the best one", () => {
+    expect(String(refusal(formats, { format_id: "best" }))).toMatch(/; without format_id the best one is taken$/);
+  });
 });
 
 describe("max_height", () => {
