@@ -38,13 +38,17 @@ async function requestSites(client: HttpClient, signal: AbortSignal): Promise<Ht
   const worker = new Worker(sites, { eval: true });
   onTestFinished(async () => void (await worker.terminate()));
   const [ports] = (await once(worker, "message")) as [number[]];
-  return Promise.all(ports.map((port) => get(client, new URL(`http://127.0.0.1:${port}/`), { signal })));
+  const options = { signal, owner: "eve" };
+  return Promise.all(ports.map((port) => get(client, new URL(`http://127.0.0.1:${port}/`), options)));
 }
 
 /** Requests the sites and reads what they send, until the returned function is called. */
-async function readSites(client: HttpClient): Promise<() => void> {
+async function readSites(client: HttpClient, onRead = (): void => {}): Promise<() => void> {
   const abort = new AbortController();
-  for (const { body } of await requestSites(client, abort.signal)) void Array.fromAsync(body).catch(() => {});
+  const readAll = async ({ body }: HttpResponse) => {
+    for await (const _ of body) onRead();
+  };
+  for (const response of await requestSites(client, abort.signal)) readAll(response).catch(() => {});
   return () => abort.abort();
 }
 
@@ -82,6 +86,42 @@ test("sites that send bodies in chunks of a byte take turns with other work, and
   // Without turns it is seconds.
   expect(longestMs).toBeLessThan(500);
 }, 60_000);
+
+test.each([
+  ["a connection of its own", "bob"],
+  ["a connection that the other owner had opened", "eve"],
+])(
+  "a page on %s does not wait until what the sites of another owner send is parsed",
+  async (_, opener) => {
+    const page = Buffer.alloc(2 << 20);
+    let connections = 0;
+    const url = await startSite((socket) => {
+      connections += 1;
+      const send = () => {
+        socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${page.length}\r\n\r\n`);
+        socket.write(page);
+      };
+      send();
+      socket.on("data", send);
+    });
+    const client = localClient();
+    const count = async (owner: string) => {
+      const { body } = await get(client, url, { owner, maxBytes: page.length });
+      return (await Array.fromAsync(body)).reduce((sum, { length }) => sum + length, 0);
+    };
+    await count(opener);
+    await setImmediate();
+    let others = 0;
+    const stop = await readSites(client, () => (others += 1));
+    others = 0;
+    expect(await count("bob")).toBe(page.length);
+    stop();
+    expect(connections).toBe(1);
+    // One read for each read of the page; without turns of owners thousands.
+    expect(others).toBeLessThan(5_000);
+  },
+  60_000,
+);
 
 test("what was received before a connection was lost arrives, also if it had to wait for its turn", async () => {
   const url = await startSite((socket) => {

@@ -1,10 +1,11 @@
 import { AsyncLocalStorage } from "node:async_hooks";
+import { subscribe } from "node:diagnostics_channel";
 import type { LookupAddress } from "node:dns";
 import type { LookupFunction, OnReadOpts, Socket } from "node:net";
 import { callbackify } from "node:util";
-import type { buildConnector } from "undici";
+import type { buildConnector, DiagnosticsChannel } from "undici";
 import { ServiceError } from "../../model/errors.ts";
-import { paceReads } from "../paced-sockets.ts";
+import { paceReads, setReader } from "../paced-sockets.ts";
 import { limitFraming } from "../response-framing.ts";
 import { maxHeaderBytes } from "../upstream-error.ts";
 import { undici } from "../undici.ts";
@@ -12,6 +13,20 @@ import type { AddressGuard } from "./address-guard.ts";
 
 /** Who makes a request: undici does not say for which one it opens a socket. */
 export const requestOwner = new AsyncLocalStorage<string>();
+
+const owners = new WeakMap<object, string>();
+
+// A connection may be used again, by another owner.
+subscribe("undici:request:create", (message) => {
+  const owner = requestOwner.getStore();
+  if (owner !== undefined) owners.set((message as DiagnosticsChannel.RequestCreateMessage).request, owner);
+});
+
+subscribe("undici:client:sendHeaders", (message) => {
+  const { request, socket } = message as DiagnosticsChannel.ClientSendHeadersMessage;
+  const owner = owners.get(request);
+  if (owner !== undefined) setReader(socket, owner);
+});
 
 /** How long a connection without a request stays open if its server asks for longer, milliseconds; without being asked it is 4 s. */
 const maxKeepAliveMs = 15_000;
@@ -49,8 +64,12 @@ function createGuardedConnector(
   { owner, onread, signal }: SocketOptions,
 ): buildConnector.connector {
   const options = { ...(onread && { onread }), ...(signal && { signal }) };
-  const openSocket = (target: buildConnector.Options) =>
-    openGuardedSocket(guard, target, connectTimeoutMs, { ...options, owner: owner ?? requestOwner.getStore() ?? "" });
+  async function openSocket(target: buildConnector.Options): Promise<Socket> {
+    const reader = owner ?? requestOwner.getStore() ?? "";
+    const socket = await openGuardedSocket(guard, target, connectTimeoutMs, { ...options, owner: reader });
+    setReader(socket, reader);
+    return socket;
+  }
   return (target, callback) => {
     callbackify(openSocket)(target, (error, socket) => {
       if (error) return callback(error, null);
