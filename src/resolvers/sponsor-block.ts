@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { text } from "node:stream/consumers";
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import { startDeadline } from "../async/deadline.ts";
 import { ServiceError } from "../model/errors.ts";
 import type { PageInfo } from "../model/page-info.ts";
 import { parseJson } from "../model/schema.ts";
@@ -60,7 +61,8 @@ export function createSponsorBlock(client: HttpClient, base: string): FindSkips 
     url.searchParams.set("categories", JSON.stringify(categories));
     url.searchParams.set("actionTypes", '["skip"]');
     url.searchParams.set("service", "YouTube");
-    const response = await ask(client, url, AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]), signal);
+    using deadline = startDeadline(signal, timeoutMs, "the request to SponsorBlock");
+    const response = await ask(client, url, deadline.signal);
     const own = response.find(({ videoID }) => videoID === id)?.segments ?? [];
     if (own.length > maxSegments) {
       const message = `SponsorBlock lists ${own.length} segments of the video, the limit is ${maxSegments}`;
@@ -84,21 +86,14 @@ function isOfThisVersion({ videoDuration = 0 }: Segment, durationS: number | nul
   return durationS === null || videoDuration === 0 || Math.abs(videoDuration - durationS) <= maxDriftS;
 }
 
-async function ask(
-  client: HttpClient,
-  url: URL,
-  within: AbortSignal,
-  signal: AbortSignal,
-): Promise<Static<typeof SkipSegmentsResponse>> {
+async function ask(client: HttpClient, url: URL, signal: AbortSignal): Promise<Static<typeof SkipSegmentsResponse>> {
   try {
-    const { body } = await client.get(url, { signal: within, maxBytes, accept: "application/json" });
+    const { body } = await client.get(url, { signal, maxBytes, accept: "application/json" });
     const found = parseJson(await text(body));
     if (Value.Check(SkipSegmentsResponse, found)) return found;
     throw new ServiceError("upstream_invalid", "the response has another shape than SponsorBlock's API documents");
   } catch (error) {
-    signal.throwIfAborted();
     if (error instanceof ServiceError && error.upstreamStatus === 404) return [];
-    if (error instanceof ServiceError) throw error;
-    throw new ServiceError("upstream_timeout", `SponsorBlock did not respond within ${timeoutMs} ms`, { cause: error });
+    throw error;
   }
 }

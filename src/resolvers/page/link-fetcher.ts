@@ -1,3 +1,4 @@
+import { type Deadline, startDeadline } from "../../async/deadline.ts";
 import { ServiceError } from "../../model/errors.ts";
 import { maxLinkedBytes } from "../../manifests/dash/links.ts";
 import { createFormatIds, joinSubtitles, type Manifest, maxManifestLength } from "../../manifests/manifest.ts";
@@ -53,16 +54,20 @@ interface LinkFetcherOptions {
 /**
  * Sends the requests that a page leads to, as a browser does: with the `Referer` of the page `from`, and the cookies
  * of the jar, which keeps those that responses set. Its methods reject only when the signal is aborted, except
- * `readManifest`.
+ * `readManifest`. Dispose of it after the last request.
  */
-export class LinkFetcher {
+export class LinkFetcher implements Disposable {
   readonly #options: LinkFetcherOptions;
   readonly #readPages: Set<string>;
-  #signal: AbortSignal | undefined;
+  #deadline: Deadline | undefined;
 
   constructor(options: LinkFetcherOptions) {
     this.#options = options;
     this.#readPages = new Set([pageKey(options.pageUrl)]);
+  }
+
+  [Symbol.dispose](): void {
+    this.#deadline?.end();
   }
 
   /** Returns what the oEmbed response at `url` states; {} if it cannot be fetched or parsed. */
@@ -193,14 +198,13 @@ export class LinkFetcher {
   /** Returns the request's result or its error; rejects only when the signal is aborted. */
   async #try<T>(request: (signal: AbortSignal) => Promise<T>): Promise<T | ServiceError> {
     const { signal, timeoutMs } = this.#options;
-    this.#signal ??= AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+    this.#deadline ??= startDeadline(signal, timeoutMs, "what the page leads to");
     try {
-      return await request(this.#signal);
+      return await request(this.#deadline.signal);
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof ServiceError) return error;
-      if (!this.#signal.aborted) throw error;
-      return new ServiceError("upstream_timeout", `no response within ${timeoutMs} ms`, { cause: error });
+      throw error;
     }
   }
 }

@@ -65,7 +65,7 @@ export function createPageResolver(options: PageResolverOptions): Resolver<typeo
       const reading = { reader, bodies: opened, signal, owner, now: fetchedAt };
       const content = await readContent(response, { ...reading, isPlayer: false, entriesStart });
       const remainingMs = Math.max(0, deadlineMs - performance.now());
-      const linkFetcher = new LinkFetcher({
+      using linkFetcher = new LinkFetcher({
         ...reading,
         client,
         cookies,

@@ -1,3 +1,4 @@
+import { startDeadline } from "../../async/deadline.ts";
 import { ServiceError } from "../../model/errors.ts";
 import { maxLinkedBytes } from "../../manifests/dash/links.ts";
 import { createFormatIds, joinSubtitles, maxManifestLength } from "../../manifests/manifest.ts";
@@ -150,17 +151,17 @@ async function readFormatsAt(
   };
   const shareMs = Math.max(0, Math.floor(manifestShare * (deadlineMs - performance.now())));
   const timeoutMs = Math.min(maxTimeoutMs, shareMs);
-  const requestSignal = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+  using deadline = startDeadline(signal, timeoutMs, `GET ${urlForMessage(new URL(url))}`);
   try {
     const headers = createSiteHeaders({ url, ...demands }, pageUrl);
     const fetchBody = async (from: URL, maxBytes = maxLinkedBytes) => {
-      const response = await client.get(from, { signal: requestSignal, owner, maxBytes, headers });
-      return { body: await bodies.read(response.body, requestSignal), url: response.url };
+      const response = await client.get(from, { signal: deadline.signal, owner, maxBytes, headers });
+      return { body: await bodies.read(response.body, deadline.signal), url: response.url };
     };
     const manifest = await readManifest(kind, await fetchBody(new URL(url), maxManifestLength), {
       reader,
       owner,
-      signal: requestSignal,
+      signal: deadline.signal,
       fetchLinked: (link) => fetchBody(link),
     });
     const formats = manifest.formats.map((format) => ({ ...format, ...demands, languagePreference: -1, isDub: false }));
@@ -168,8 +169,6 @@ async function readFormatsAt(
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof ServiceError) return error;
-    if (!requestSignal.aborted) throw error;
-    const message = `GET ${urlForMessage(new URL(url))} gave no manifest within ${timeoutMs} ms`;
-    return new ServiceError("upstream_timeout", message, { cause: error });
+    throw error;
   }
 }
