@@ -119,7 +119,6 @@ interface ResolvingDeps extends Partial<Pick<Metrics, "onBlocked" | "onResolved"
   pauses: HostPauses;
 }
 
-/** Opens the resolver of pages. */
 async function openResolving(
   config: Config,
   { logger, pauses, onBlocked, onResolved }: ResolvingDeps,

@@ -81,7 +81,6 @@ export interface EngineShared {
   speed?: SpeedLimit | undefined;
 }
 
-/** What is observed of an engine. */
 export interface EngineObserver {
   /** Called with the number of worker processes whenever it changes. */
   onProcesses(count: number): void;
@@ -167,7 +166,6 @@ export interface DownloadContext {
 /** Bytes on the disk, those of earlier runs included; `is_live`: `finish` would end it. */
 export type DownloadProgress = Pick<Progress, "stage" | "downloaded_bytes" | "total_bytes" | "is_live" | "waiting_for">;
 
-/** What a media file is. */
 export interface MediaInfo {
   /** Without the dot: `mp4`, `webm`, `m4a` … */
   ext: string;

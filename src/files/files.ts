@@ -7,7 +7,6 @@ export const inUseMs = 60_000;
 /** How long nothing was written in a work folder that is old, milliseconds: a week. */
 export const oldMs = 7 * 86_400_000;
 
-/** A result that is open for reading. */
 export interface OpenResult {
   handle: FileHandle;
   /** Where it is now, for a link to it or a copy that shares its blocks. */

@@ -174,7 +174,7 @@ export class StreamJournal {
   break(): void {
     this.#attempt(() => {
       if (this.isOpen) this.#append({ type: "broken" });
-      this.#remove();
+      rmSync(this.#path, { force: true });
     });
     this.close();
   }
@@ -210,10 +210,6 @@ export class StreamJournal {
 
   #writeShift(bytes: number | null): void {
     if (this.#fd !== undefined) writeSync(this.#fd, `${`${bytes ?? movingMark}`.padEnd(shiftBytes - 1)}\n`, 0);
-  }
-
-  #remove(): void {
-    rmSync(this.#path, { force: true });
   }
 
   #inode(): number {

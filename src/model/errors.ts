@@ -160,7 +160,6 @@ export function logFieldsOf(err: unknown): { code: ErrorCode; reason: string } |
   return err instanceof ServiceError && err.code !== "internal" ? { code: err.code, reason: err.message } : { err };
 }
 
-/** Returns what was thrown as an error. */
 export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
 }

@@ -33,7 +33,6 @@ export const fileWarnings = {
     "the recording stopped before the live stream had ended: its playlist could no longer be read or recorded, or listed nothing new",
 } as const satisfies Record<string, string>;
 
-/** A code of that list. */
 export type FileWarningCode = keyof typeof fileWarnings;
 
 const descriptions = Object.entries(fileWarnings).map(([code, when]) => `\`${code}\`: ${when}`);

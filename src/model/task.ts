@@ -77,7 +77,6 @@ const skipCategories = [
 ] as const;
 export type SkipCategory = (typeof skipCategories)[number];
 
-/** A part of the media. */
 export const MediaRange = Type.Object(
   {
     start: Type.Number({ minimum: 0, maximum: 1e7, description: "seconds from the first frame" }),
@@ -189,7 +188,6 @@ export const ResultFile = Type.Object(
 );
 export type ResultFile = Static<typeof ResultFile>;
 
-/** A file of a task in the library. */
 export const LibraryFile = Type.Object(
   {
     path: Type.String({ description: "below the library's folder, with `/`" }),

@@ -57,7 +57,6 @@ const signatureBytes = 4;
 
 export type FileWindow = ReturnType<typeof createFileWindow>;
 
-/** What is read of an open file. */
 export type ReadFile = Pick<OpenFile, "fd" | "size">;
 
 /** Reads a file through a window of 1 MiB, but at first only what is asked for; best from the start to the end. */

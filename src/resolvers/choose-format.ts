@@ -12,7 +12,6 @@ import {
 import type { DownloadFormat, Format, PageInfo } from "../model/page-info.ts";
 import type { Task, TaskOptions } from "../model/task.ts";
 
-/** What is downloaded. */
 export interface FormatChoice {
   format: DownloadFormat;
   audio: DownloadFormat | null;

@@ -21,7 +21,6 @@ import { readInTurn, type ReadingRun, type ReadingTurns } from "./read-in-turn.t
 import type { StorageLimit } from "./storage-limit.ts";
 import { Interruption } from "./task-lease.ts";
 
-/** What `produceFile` works with. */
 export interface ProduceFileDeps extends ReadingTurns {
   resolver: Resolver;
   engine: Engine;
@@ -39,7 +38,6 @@ export interface ProduceFileDeps extends ReadingTurns {
   maxLiveS: number;
 }
 
-/** What `produceFile` gets from the run. */
 interface ProduceFileRun extends ReadingRun {
   progress: ProgressReport;
   /** Aborted when a recording is to end. */

@@ -23,7 +23,6 @@ export interface RunDeps extends ProduceFileDeps, GrowCollectionDeps, RetryRules
   observer?: RunObserver | undefined;
 }
 
-/** What is observed of the runs of a process. */
 export interface RunObserver {
   onStart(): void;
   /** Called with the bytes that a download has received since the last call. */

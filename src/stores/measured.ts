@@ -1,7 +1,6 @@
 import { ServiceError } from "../model/errors.ts";
 import type { TaskStore } from "./store.ts";
 
-/** Methods that are measured. */
 export const storeMethods = [
   "create",
   "reuse",

@@ -36,7 +36,9 @@ export function updateDocument(
   const before = parseTask(stored);
   if (lease !== undefined && lease !== stored.lease) throw leaseLostError(before);
   if (from !== undefined && !from.includes(before.state)) throw stateError(before, from);
-  if (hasFile && before.file === null) throw noFileError(before);
+  if (hasFile && before.file === null) {
+    throw new ServiceError("conflict", `task ${before.id} has no file; its state is ${before.state}`);
+  }
   const hasNewInfo = change.info !== undefined;
   return withMessage(before, toTaskWrite(changeTask(before, change, now), { ...stored, stalledCount }, hasNewInfo));
 }
@@ -59,7 +61,6 @@ export function followMembers(stored: StoredTask, changes: readonly MemberChange
   return withMessage(before, toTaskWrite(changeMembers(before, changes, now), stored));
 }
 
-/** A step of a collection's growth. */
 export interface GrowthStep {
   changes: readonly MemberChange[];
   /** What is left to be done; null: nothing. */
@@ -156,10 +157,6 @@ type KeptColumns = Pick<StoredTask, "stalledCount" | "pageVideo" | "siteVideo">;
 
 function leaseLostError({ id }: Task): ServiceError {
   return new ServiceError("conflict", `task ${id} cannot be changed: its lease is no longer valid`);
-}
-
-function noFileError({ id, state }: Task): ServiceError {
-  return new ServiceError("conflict", `task ${id} has no file; its state is ${state}`);
 }
 
 function stateError({ id, state }: Task, from: readonly State[]): ServiceError {

@@ -99,11 +99,11 @@ function createActiveTasks(service: ServiceClient) {
       const tasks = new Map(active);
       for (const { event: type, data } of events) {
         if (type === "deleted") {
-          const task = parseDeleted(data);
+          const task = parse(deletedCheck, data);
           tasks.delete(task.id);
           changes.push({ type, task });
         } else if (type === "task") {
-          const task = parseChanged(data);
+          const task = parse(changedCheck, data);
           if (task.collection === undefined) changes.push(keep(await complete(task, tasks), tasks));
         }
       }
@@ -170,7 +170,7 @@ function openService({ url: base, headers, signal }: ServiceOptions) {
       const tasks: Task[] = [];
       let query: string | undefined = "?state=running&limit=200";
       while (query !== undefined) {
-        const page: Page = parsePage(await getJson(`tasks/${query}`));
+        const page: Page = parse(pageCheck, (await getJson(`tasks/${query}`)) ?? "");
         tasks.push(...page.tasks);
         query = page.next === null ? undefined : new URL(page.next, base).search;
       }
@@ -180,7 +180,7 @@ function openService({ url: base, headers, signal }: ServiceOptions) {
     /** Returns `undefined` if the task does not exist. */
     async getTask(id: string): Promise<Task | undefined> {
       const text = await getJson(`tasks/${encodeURIComponent(id)}`);
-      return text === undefined ? undefined : parseTask(text);
+      return text === undefined ? undefined : parse(taskCheck, text);
     },
   };
 }
@@ -203,12 +203,7 @@ const deletedCheck = TypeCompiler.Compile(Type.Pick(Task, ["id"]));
 /** A change of a task, read from `/tasks/events`, with all that is known of the task. */
 export type WatchedChange = { type: "task"; task: Task } | { type: "deleted"; task: Pick<Task, "id"> };
 
-/** These throw an `Error` if `json` is not such a response of this service. */
-const parseTask = (json: string) => parse(taskCheck, json);
-const parseChanged = (json: string) => parse(changedCheck, json);
-const parsePage = (json: string | undefined) => parse(pageCheck, json ?? "");
-const parseDeleted = (json: string) => parse(deletedCheck, json);
-
+/** @throws Error if `json` is not such a response of this service. */
 function parse<T extends TSchema>(check: TypeCheck<T>, json: string): Static<T> {
   const value = parseJson(json);
   if (check.Check(value)) return value;

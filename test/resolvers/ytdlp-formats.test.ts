@@ -277,9 +277,9 @@ describe("the formats of the yt-dlp resolver", () => {
 
   it("stop waiting for a manifest before the caller's deadline", async () => {
     // As the client does when its signal is aborted, which it is before this.
-    async function* body() {
+    async function* body(requestSignal: AbortSignal) {
       await wait(300);
-      yield await Promise.reject(new Error("aborted"));
+      yield await Promise.reject(requestSignal.reason);
     }
     const dict = videoDict({ formats: [fileDict(), dashDict("dash-1")] });
     const deadlineMs = performance.now() + 200;

@@ -87,7 +87,8 @@ export function requireAccess(app: FastifyInstance, keys: KeyRing, origins: Orig
     } catch (error) {
       return done(error as ServiceError);
     }
-    return done(access === "admin" && !request.caller.admin ? adminError() : undefined);
+    if (access !== "admin" || request.caller.admin) return done();
+    return done(new ServiceError("forbidden", "this needs the key of an admin"));
   });
 
   return { findKey: (request, secret) => checked(request, keys.find(secret)), breakOffUnless, untilRemoved };
@@ -145,10 +146,6 @@ function documentAccess(route: RouteOptions): void {
 
 function removedKeyError(): ServiceError {
   return new ServiceError("unauthorized", "the key was removed");
-}
-
-function adminError(): ServiceError {
-  return new ServiceError("forbidden", "this needs the key of an admin");
 }
 
 /** Wrong keys of one client that are answered within a minute. */

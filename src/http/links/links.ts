@@ -71,7 +71,6 @@ interface LinkRoutesOptions {
   sendStream: SendStream;
 }
 
-/** The route that makes links. */
 export const newLinkRoutes: FastifyPluginAsyncTypebox<
   Pick<LinkRoutesOptions, "store" | "tokens" | "archives">
 > = async (app, { store, tokens, archives }) => {
@@ -108,7 +107,6 @@ function describeFiles(task: Task): string {
     .join(", ")}${more}`;
 }
 
-/** The routes that links lead to. */
 export const linkRoutes: FastifyPluginAsyncTypebox<LinkRoutesOptions> = async (app, options) => {
   const { store, keys, access, archives, sendFile, sendStream } = options;
   const config = { access: "open" } as const;

@@ -57,17 +57,13 @@ export function createFileStreams(onRead: (bytes: number) => void = () => {}): F
   let openStreams = 0;
   const turns = createTurns(readsAtOnce);
 
-  function chunkBytes(): number {
-    return Math.min(maxChunkBytes, Math.max(minChunkBytes, Math.floor(totalBytes / openStreams)));
-  }
-
   function follow({ read, close }: ChunkSource, recipient: Recipient, keep: () => Promise<boolean>): Readable {
     openStreams += 1;
     const endKeeping = keepUntilRemoved(keep, () => stream.destroy(new Error("its file was removed a while ago")));
     let memory = Buffer.alloc(0);
     async function readChunk(): Promise<Uint8Array | null> {
       await turns.wait(recipient, recipient.closed);
-      const size = chunkBytes();
+      const size = Math.min(maxChunkBytes, Math.max(minChunkBytes, Math.floor(totalBytes / openStreams)));
       // To collect the garbage would take more time than to read and send it. Not part of a shared pool: that would keep the whole pool.
       const isFree = memory.length === size && stream.readableLength === 0 && recipient.isSent();
       if (!isFree) memory = Buffer.allocUnsafeSlow(size);

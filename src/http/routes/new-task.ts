@@ -37,7 +37,6 @@ export const NewTaskHeaders = Type.Object({
   ),
 });
 
-/** What tasks are made with. */
 export interface NewTaskDeps {
   store: TaskStore;
   /** Tells which pages are refused at once. */

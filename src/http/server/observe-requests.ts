@@ -3,7 +3,6 @@ import { type FastifyInstance, type FastifyReply, type FastifyRequest, LogContro
 import { withoutSecrets } from "../../model/access-key.ts";
 import { parseTraceparent, traceIdOf } from "../../model/trace-context.ts";
 
-/** What is observed of an app. */
 export interface AppObserver {
   /** Called once for each request. */
   onRequest(request: SeenRequest): void;

@@ -8,7 +8,6 @@ import type { MpdElement } from "./xml.ts";
 /** A Representation and its ancestors: AdaptationSet, Period, MPD. */
 export type Chain = readonly [MpdElement, MpdElement, MpdElement, MpdElement];
 
-/** A Representation with what it inherits. */
 export interface DashRepresentation {
   chain: Chain;
   /** Index of its Period. */

@@ -1,7 +1,6 @@
 import { BlockList, isIP, isIPv6 } from "node:net";
 import { specialNetworks } from "./not-public.ts";
 
-/** A set of networks. */
 export interface Networks {
   readonly cidrs: readonly string[];
   has(address: string): boolean;

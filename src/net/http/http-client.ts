@@ -96,7 +96,7 @@ export function createHttpClient(options: HttpClientOptions = {}): GuardedClient
           const pause = request.isExtra === true ? undefined : pauseOf(received);
           if (pause !== undefined) pauses.add(pause);
           request.cookies?.store(url, received.setCookie);
-          if (!isRedirect(received.status)) {
+          if (!redirectStatuses.has(received.status)) {
             return await openResponse(received, request, deadline, limits, buffers);
           }
           await discard(received.body);
@@ -199,9 +199,6 @@ export function withCookies(client: HttpClient): HttpClient {
 
 /** RFC 9110 §15.4. Of the others, 300 needs a user to choose, and 304 to 306 are not redirects. */
 const redirectStatuses: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
-
-/** Whether a response of this status is a redirect to follow. */
-const isRedirect = (status: number): boolean => redirectStatuses.has(status);
 
 /**
  * Returns the target of a redirect of `from`: its `Location` (RFC 9110 §10.2.2), absolute or relative,

@@ -94,15 +94,11 @@ function relay(client: Socket, server: Socket, options: RelayOptions): void {
   });
   // All bytes pass through the client's socket, so its idle time is that of both.
   client.setTimeout(idleTimeoutMs, () => {
-    if (isAwaited) onFailure(idleError(idleTimeoutMs));
+    if (isAwaited) onFailure(new ServiceError("upstream_timeout", `a tunnel had no bytes for ${idleTimeoutMs} ms`));
     client.destroy();
   });
   server.on("close", () => {
     if (server.readableEnded) client.destroySoon();
     else client.destroy();
   });
-}
-
-function idleError(idleTimeoutMs: number): ServiceError {
-  return new ServiceError("upstream_timeout", `a tunnel had no bytes for ${idleTimeoutMs} ms`);
 }

@@ -16,7 +16,6 @@ import { type MatroskaHeader, type MatroskaTrack, readHeader } from "./tracks.ts
 
 /** A SimpleBlock or BlockGroup (RFC 9559 §10): one or more frames. */
 export interface Block {
-  /** Number of its track. */
   track: number;
   /** When it is presented, but for the delay of the codec; ticks of the file. */
   ticks: number;

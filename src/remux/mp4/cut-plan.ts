@@ -30,7 +30,6 @@ export interface CutPosition {
   zeroS: number;
 }
 
-/** What a cut presents. */
 export interface Cut {
   /** The parts of the source, one after the other, seconds from its start. */
   kept: readonly MediaRange[];

@@ -9,7 +9,6 @@ export const leastS = 1e-4;
 
 /** Samples of one range that follow each other in decode order. */
 export interface SampleGroup {
-  /** Index of the range. */
   range: number;
   from: number;
   /** After the last one. */

@@ -31,7 +31,6 @@ interface OpenStream {
   clock: StreamClock;
   listedEnd: ListedEnd;
   pes: PesReader;
-  /** Of its packets. */
   reader: PidReader;
   track: TrackReader;
   output: TrackOutput;

@@ -57,7 +57,6 @@ function trimsOf(delays: number, sampleRate: number): Mp3Table["trims"] {
   return { startS: start / sampleRate, endS: end / sampleRate };
 }
 
-/** The table of an MP3 file. */
 interface Mp3FileTable extends Mp3Table {
   /** Other frames follow what it is a table of, as in files that were put together: it does not say when the file ends. */
   isOfPart: boolean;

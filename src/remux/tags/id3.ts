@@ -3,7 +3,6 @@ import { iso639Of } from "../language.ts";
 import { id3Size } from "../packed-audio/tags.ts";
 import { type AudioTags, frontCover } from "./vorbis-comments.ts";
 
-/** A frame of an ID3 tag. */
 interface Id3Frame {
   id: string;
   /** With its header, as ID3v2.4 has it. */

@@ -92,7 +92,6 @@ function batchLength(waiting: readonly Pending[]): number {
   return end === -1 ? first.length : end;
 }
 
-/** Settles a batch in a transaction. */
 async function settleBatch(batch: readonly Pending[], isReusing: boolean, deps: CreateTaskDeps): Promise<void> {
   const { plan, number } = await deps.database.transaction((sql) => createAndCommit(sql, batch, isReusing, deps));
   const { fresh, answers, errors } = plan;

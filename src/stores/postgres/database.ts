@@ -14,7 +14,6 @@ export interface Sql {
   query: Query;
 }
 
-/** An open transaction. */
 export interface Transaction extends Sql {
   /** Runs the last statement and commits, without waiting for its result in between. */
   queryAndCommit: Query;

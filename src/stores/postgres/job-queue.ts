@@ -13,7 +13,6 @@ interface JobRequest {
   delayMs?: number | undefined;
 }
 
-/** A job that a worker has fetched. */
 export interface FetchedJob {
   job: string;
   taskId: string;

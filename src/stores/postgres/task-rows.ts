@@ -35,7 +35,6 @@ const writtenColumns = {
   site_video: ["bigint", ({ siteVideo }) => siteVideo],
 } satisfies Record<string, Column<NewRow | RowUpdate>>;
 
-/** The columns that an update writes. */
 export const updatedColumns = {
   ...writtenColumns,
   lease: ["text", ({ lease }) => lease],
@@ -79,7 +78,6 @@ export async function lockRowNoWait(sql: Sql, id: string, wait = "NOWAIT"): Prom
   return row;
 }
 
-/** What a `TaskRow` has. */
 export const taskColumns = `seq, id, state, owner, host, document, lease, deaths AS "stalledCount", job, bytes,
   finished_at AS "finishedAt", listed, idle, memberships, video, page_video AS "pageVideo",
   site_video AS "siteVideo",

@@ -69,7 +69,6 @@ interface FormatRow {
   languages: string;
 }
 
-/** Returns what is said of each of the page's formats. */
 function describeFormats(info: PageInfo): FormatRow[] {
   const audioOf = createAudioFinder(info);
   const rows = info.formats.map((format): FormatRow => {

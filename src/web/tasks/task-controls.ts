@@ -19,7 +19,6 @@ interface ActionButtonProps extends ActionProps {
   label: string;
 }
 
-/** A button that acts on a task. */
 export function ActionButton({ task, onAction, action, label }: ActionButtonProps): ComponentChild {
   const { id } = task.peek();
   const onClick = () => onAction(task.peek(), action);
@@ -44,7 +43,6 @@ interface ToggleProps extends Omit<FileActionsProps, "onAction"> {
   label: string;
 }
 
-/** Opens a part below the task, or closes it. */
 export function Toggle({ task, opened, onOpen, part, label }: ToggleProps): ComponentChild {
   const isOpen = opened === part;
   const onClick = () => onOpen(isOpen ? undefined : part);

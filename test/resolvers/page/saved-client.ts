@@ -5,7 +5,7 @@ import { createPageResolver } from "./local-reader.ts";
 
 export interface SavedResponse {
   type?: string | null;
-  body: string | Uint8Array | (() => AsyncIterable<Uint8Array>);
+  body: string | Uint8Array | ((signal: AbortSignal) => AsyncIterable<Uint8Array>);
   headers?: Record<string, string>;
   /** URL after redirects; default the requested one. */
   url?: string;
@@ -28,7 +28,7 @@ export function createSavedClient(responses: Record<string, SavedResponse | Erro
       if (response instanceof Error) throw response;
       const headers = new Map(Object.entries(response.headers ?? {}));
       if (response.type !== null) headers.set("content-type", response.type ?? "text/html; charset=utf-8");
-      const body = typeof response.body === "function" ? response.body() : once(response.body);
+      const body = typeof response.body === "function" ? response.body(signal) : once(response.body);
       return { url: new URL(response.url ?? url), status: 200, headers, body, release() {} };
     },
     close: async () => {},

@@ -45,7 +45,9 @@ export function openMp4Samples(file: OpenFile): CheckedSamples {
 function createSelection({ formats }: InitTrack, isIndexed: boolean) {
   const areFramed = formats.every(({ sampleEntry }) => framed.has(typeAt(sampleEntry, 4)));
   const checked = new CheckedTrack(formats[0]!.kind, isIndexed && areFramed);
-  const lengths = formats.map(({ sampleEntry }) => lengthBytesOf(sampleEntry));
+  const lengths = formats.map(({ sampleEntry }) => {
+    return codecs.has(typeAt(sampleEntry, 4)) ? 0 : nalLengthBytes(sampleEntry);
+  });
   const isAv1 = formats.some(({ sampleEntry }) => typeAt(sampleEntry, 4) === "av01");
   return {
     checked,
@@ -56,10 +58,6 @@ function createSelection({ formats }: InitTrack, isIndexed: boolean) {
       }
     },
   };
-}
-
-function lengthBytesOf(sampleEntry: Uint8Array): number | null {
-  return codecs.has(typeAt(sampleEntry, 4)) ? 0 : nalLengthBytes(sampleEntry);
 }
 
 /** Yields the samples of the fragments, with their places in the file. */

@@ -22,7 +22,6 @@ export interface CodedSamples extends Omit<SamplePlaces, "entry"> {
   track: CheckedTrack;
   /** How many bytes the lengths of their NAL units have; 0: they have none. */
   lengthBytes: number;
-  /** They are of AV1. */
   isAv1: boolean;
 }
 

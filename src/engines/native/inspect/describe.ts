@@ -40,7 +40,6 @@ function nameMedia(container: string, codecs: readonly string[]): string {
   return names.length === 0 ? container : `${container} with ${names.join(" and ")}`;
 }
 
-/** Parses a table of names by code. */
 function namesByCode(table: string): ReadonlyMap<number, string> {
   const rows = table.split(", ").map((row) => row.split(": "));
   return new Map(rows.map(([code, name = ""]) => [Number(code), name]));

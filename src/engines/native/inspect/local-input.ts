@@ -117,7 +117,6 @@ interface Patch {
   bytes: Uint8Array;
 }
 
-/** Applies a patch to what was read from `start` on. */
 function applyPatch({ at, bytes }: Patch, read: Uint8Array, start: number): void {
   const from = Math.max(0, start - at);
   const to = Math.min(bytes.length, start + read.length - at);

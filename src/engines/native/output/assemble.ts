@@ -49,9 +49,8 @@ async function assembleAudioFile(plan: Plan, options: AssembleOptions, make: typ
   const added = embed === "none" ? noAdditions : await additions.get(position);
   const target = join(folder, "audio-file");
   const isCut = options.ranges.length > 0;
-  const extract = () => extractAudio(path, target, added, { durationS: duration ?? Infinity, isCut, signal });
   const isExtracted = await withTimeLimit("merge", [path], async () => {
-    const copied = await extract();
+    const copied = await extractAudio(path, target, added, { durationS: duration ?? Infinity, isCut, signal });
     return copied !== null && hasCopied(target, copied, path, isCut);
   });
   return isExtracted ? { ...assembled, path: target, copiedFrom, presentedS: duration } : assembled;
@@ -87,7 +86,7 @@ async function withParts(plan: Plan, { fetcher, folder, ranges, audioOnly }: Ass
   const acceptsHoles = plan.isPassthrough && (!audioOnly || first.format.vcodec === "none");
   const withPart = async (source: Source, zeroS: number | null): Promise<Source> => {
     const options = { ranges, audioOnly, zeroS, acceptsHoles };
-    return { ...source, part: await fetcher.fetchPart(source, partPath(folder, source), options) };
+    return { ...source, part: await fetcher.fetchPart(source, join(folder, `${source.name}.part`), options) };
   };
   const main = await withPart(first, null);
   const fetched: Plan = { ...plan, sources: [main, ...audio] };
@@ -132,8 +131,6 @@ async function asMp4({ format, part }: Source, options: AssembleOptions): Promis
 const without = (additions: PendingAdditions): PendingAdditions => {
   return { ...additions, bytes: () => 0, get: () => Promise.resolve(noAdditions) };
 };
-
-const partPath = (folder: string, { name }: Source): string => join(folder, `${name}.part`);
 
 /** Returns `null` if the media that were fetched do not have all that the ranges need. */
 async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled | null> {

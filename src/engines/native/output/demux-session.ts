@@ -26,7 +26,6 @@ export interface Written {
   tracks: readonly WrittenTrack[];
   /** How often media of a kind were left out: damaged, or impossible to decode. */
   drops: Readonly<Record<TrackKind, number>>;
-  /** Kinds of tracks that the sources list. */
   listed: readonly TrackKind[];
   /** Tracks of the sources, of kinds that it has, that are not in it. */
   left: FoundTracks["left"];
@@ -68,7 +67,6 @@ export class DemuxSession {
   nextS = 0;
   /** The timeline that it begins next; `null`: it continues in the same one. */
   start: TimelineStart | null = null;
-  /** Kinds of tracks that its stream lists. */
   readonly listed = new Set<TrackKind>();
   /** Those that the source has, and that are not read. */
   subtitles: readonly UnreadSubtitles[] = [];

@@ -22,7 +22,6 @@ export interface FileStats {
   durationS: number | null;
   /** `null`: the file is as published, or a WebM or Matroska file. */
   written: Written | null;
-  /** Kinds of tracks that the format lists. */
   listedKinds: readonly TrackKind[];
   /** What the segments had that were joined as they are. */
   joined?: readonly WebmSegments[];

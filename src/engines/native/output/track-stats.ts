@@ -45,7 +45,6 @@ const lossyCodecs: ReadonlySet<string> = new Set(["AAC", "MPEG audio", ".mp3", "
 /** More than demuxers hold back. */
 const maxHeld = 64;
 
-/** Counts what one track has. */
 export class TrackCounter {
   readonly kind: TrackKind;
   readonly timescale: number;

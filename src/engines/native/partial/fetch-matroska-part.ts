@@ -128,7 +128,6 @@ async function fetchIndex(file: PartialFile, audioOnly: boolean): Promise<Index 
   };
 }
 
-/** What describes the media. */
 const described: ReadonlySet<number> = new Set([ids.info, ids.tracks, ids.chapters, ids.tags]);
 const needed: ReadonlySet<number> = new Set([...described, ids.seekHead, ids.cues]);
 

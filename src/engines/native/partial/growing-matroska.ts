@@ -149,12 +149,10 @@ export class GrowingCopy implements Disposable {
 
 const numbersOf = ({ tracks }: ChosenTracks): string => tracks.map(({ number }) => number).join();
 
-/** Whether these are the same tracks of the same files. */
 function isSame(files: readonly ChosenTracks[], others: readonly ChosenTracks[]): boolean {
   return files.map(numbersOf).join(";") === others.map(numbersOf).join(";");
 }
 
-/** CodecIDs that WebM has. */
 const webmCodecIds: ReadonlySet<string> = new Set(["V_VP8", "V_VP9", "V_AV1", "A_OPUS", "A_VORBIS"]);
 
 /** What a file may have before its media, bytes. */

@@ -9,15 +9,7 @@ import { maxFailures, type RetryPolicy } from "./retry-policy.ts";
 import type { FetchedPart, FetchOptions, Part, StoredPart } from "./stored-part.ts";
 
 /** Implements `PartStore.fetch` for one part at a time. */
-export async function fetchPart(
-  transfer: PartTransfer,
-  client: HttpClient,
-  retryPolicy: RetryPolicy,
-): Promise<FetchedPart> {
-  return new PartFetch(transfer, client, retryPolicy).run();
-}
-
-class PartFetch {
+export class PartFetch {
   readonly #transfer: PartTransfer;
   readonly #client: HttpClient;
   readonly #retryPolicy: RetryPolicy;

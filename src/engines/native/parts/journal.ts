@@ -21,7 +21,8 @@ export async function openJournal(folder: string, identity: string): Promise<Jou
     const found = await unlessMissing(readFile(path, { flag: noFollow.read }));
     const known = parseJournal(found ?? Buffer.alloc(0));
     const isKnown = known?.identity === identity;
-    if (!isKnown) await emptyFolder(folder);
+    const unknown = isKnown ? [] : await readdir(folder);
+    for (const name of unknown) await rm(join(folder, name), { recursive: true, force: true });
     const state = isKnown ? known : { identity, boot, parts: new Map(), length: 0 };
     const file = await open(path, isKnown ? noFollow.update : noFollow.overwrite);
     try {
@@ -103,10 +104,6 @@ async function readBootId(): Promise<string> {
   return id.trim();
 }
 
-async function emptyFolder(folder: string): Promise<void> {
-  for (const name of await readdir(folder)) await rm(join(folder, name), { recursive: true, force: true });
-}
-
 type JournalRecord =
   /** The first line. */
   | { type: "open"; version: 1; identity: string; boot: string }
@@ -122,7 +119,6 @@ type JournalRecord =
   /** Its bytes must not be used. */
   | { type: "lost"; part: string };
 
-/** The last state of a part. */
 export interface PartState {
   /** URL requested, without query. */
   from: string;

@@ -2,7 +2,7 @@ import { ServiceError } from "../../../model/errors.ts";
 import { createKeyedMutex } from "../../../async/keyed-mutex.ts";
 import type { HttpClient } from "../../../net/client.ts";
 import { Checkpoints } from "./checkpoints.ts";
-import { fetchPart } from "./fetch-part.ts";
+import { PartFetch } from "./fetch-part.ts";
 import { type Journal, openJournal } from "./journal.ts";
 import { type CheckFreeSpace, Quota } from "./quota.ts";
 import type { TakeBytes } from "./receiver.ts";
@@ -45,7 +45,6 @@ export async function openPartStore(options: PartStoreOptions): Promise<PartStor
   }
 }
 
-/** An open store of parts. */
 export class PartStore {
   readonly #options: PartStoreOptions;
   readonly #journal: Journal;
@@ -113,7 +112,7 @@ export class PartStore {
       repeats: this.#repeats,
     };
     return this.#mutex.runExclusive(part.name, () => {
-      return fetchPart(transfer, client, new RetryPolicy(backoffMs, options.signal, minSpeedBps));
+      return new PartFetch(transfer, client, new RetryPolicy(backoffMs, options.signal, minSpeedBps)).run();
     });
   }
 

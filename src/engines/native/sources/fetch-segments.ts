@@ -219,7 +219,6 @@ async function* requestsFor(
   }
 }
 
-/** Returns the part that a segment of the source `name` becomes. */
 function partOf(name: string, { sequence, url, range, key }: RecordedSegment): Part {
   return { name: `${name}-${`${sequence}`.padStart(6, "0")}`, url: new URL(url), range, ...endOf(key) };
 }

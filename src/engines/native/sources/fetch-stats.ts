@@ -102,7 +102,6 @@ export function ofSources(
 /** Of listed durations, and of what a stream lasts less than a longer one of the same media. */
 export const roundingS = 0.1;
 
-/** What has been written of a source. */
 type WrittenSpan = Readonly<{ source: SourceName; startS: number; endS: number }>;
 
 /** Describes what is not right with the segments of all sources. `tracks`: of all media; default: they are not known. */

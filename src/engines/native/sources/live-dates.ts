@@ -212,7 +212,6 @@ export class KnownSegments {
     return segment.dateMs === undefined ? this.has(segment) : this.hasAtDate(segment);
   }
 
-  /** Whether it is known at its date. */
   hasAtDate(segment: Segment): boolean {
     const known = this.#segments.get(this.#numbers.get(idOf(segment)) ?? -1);
     return known !== undefined && isSameDate(segment, known);

@@ -2,7 +2,7 @@ import { appendFile, readFile } from "node:fs/promises";
 import { sleep, untilAborted } from "../../../async/deadline.ts";
 import { unlessMissing } from "../../../files/disk-error.ts";
 import { isServiceError, isUpstreamError, ServiceError } from "../../../model/errors.ts";
-import type { Segment, SegmentList, TimeSpan } from "../../../manifests/segments.ts";
+import type { SegmentList, TimeSpan } from "../../../manifests/segments.ts";
 import type { FetchStats } from "./fetch-stats.ts";
 import type { RecordedSegment, Restarts } from "./live-dates.ts";
 import { LiveNumbering } from "./live-numbering.ts";
@@ -82,7 +82,8 @@ export async function* followLive(
     const doubt = numbering.doubtIn(list);
     const added = numbering.newIn(list);
     if (doubt !== undefined && (await isOther(doubt, added[0]))) stats.addUnlisted({ atS: recordedS, segments: null });
-    if (added.length > 0) await appendJournal(journalPath, added);
+    const lines = added.map((segment) => `\n${JSON.stringify(segment)}\n`);
+    if (lines.length > 0) await appendFile(journalPath, lines.join(""));
     for (const segment of added) {
       if (isFinished()) return;
       yield record(segment, list);
@@ -166,10 +167,6 @@ type JournalSegment = Omit<RecordedSegment, "span"> & { span?: Record<keyof Time
 function withEnds({ span, ...segment }: JournalSegment): RecordedSegment {
   if (span === undefined) return segment;
   return { ...segment, span: { startS: span.startS ?? Number.NEGATIVE_INFINITY, endS: span.endS ?? Infinity } };
-}
-
-async function appendJournal(path: string, segments: readonly Segment[]): Promise<void> {
-  await appendFile(path, segments.map((segment) => `\n${JSON.stringify(segment)}\n`).join(""));
 }
 
 /** Some servers refuse single segments, which players skip. If they refuse more than these in a row, they refuse the stream. */

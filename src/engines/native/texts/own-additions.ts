@@ -16,11 +16,9 @@ type TextJob = Pick<DownloadJob, "subtitles" | "ownSubtitles">;
 
 /** What a file has of subtitles. */
 interface OwnTexts {
-  /** All of its tracks of subtitles. */
   tracks: readonly OwnSubtitles[];
   /** Those that are wanted and have text. */
   texts: readonly FetchedText[];
-  /** What cannot be read. */
   warnings: readonly FileWarning[];
 }
 

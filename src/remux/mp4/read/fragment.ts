@@ -5,7 +5,6 @@ import { readRange } from "./file-boxes.ts";
 import { type Budget, createBudget, type IndexedSample, spend } from "./indexed-sample.ts";
 import { type InitTrack, noDefaults, type SampleDefaults } from "./init.ts";
 
-/** What fragments of a track are read with. */
 export type FragmentTrack = Pick<InitTrack, "id" | "defaults" | "groups">;
 
 export interface FragmentContext<Track extends FragmentTrack = InitTrack> {

@@ -13,7 +13,6 @@ import {
 } from "./fragment.ts";
 import { noDefaults, readDefaults } from "./init.ts";
 
-/** The samples of a track. */
 interface ListedSamples {
   packets: number;
   bytes: number;

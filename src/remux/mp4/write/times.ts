@@ -44,7 +44,6 @@ const newSpan = (shiftTicks: number): PresentedSpan => ({
   tailTicks: Infinity,
 });
 
-/** Collects the times of a track. */
 export class TrackTimes {
   readonly #timescale: number;
   readonly #keepsOffsets: boolean;

@@ -37,9 +37,7 @@ export interface Candidate extends MediumNames {
   isMain?: boolean;
   /** Its type or its file's name says that it is a trailer; its titles may do so too. */
   isTrailer?: boolean;
-  /** It is in the page's article. */
   isInArticle?: boolean;
-  /** It is an element of a list. */
   isElement?: boolean;
   /** It is one of several elements of a list. */
   isListed?: boolean;

@@ -119,7 +119,6 @@ export async function readChanges(
   return changes;
 }
 
-/** A change of a locked row. */
 export interface RowChange {
   row: TaskRow;
   written: TaskWrite;
@@ -127,7 +126,6 @@ export interface RowChange {
   held: Pick<RowUpdate, "job" | "lease">;
 }
 
-/** Numbers of the events of a change. */
 export interface EventNumbers {
   /** Of the newest. */
   number: number;
