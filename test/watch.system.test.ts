@@ -7,7 +7,8 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { addKey } from "./http/keys.ts";
 import { compileCache } from "./process/keys.ts";
-import { createStore, listen, startTask } from "./watch/service.ts";
+import { createStore, serve, startTask } from "./watch/service.ts";
+import { listen } from "./net/listen.ts";
 
 describe("the program", () => {
   const program = fileURLToPath(new URL("../src/cli/watch.ts", import.meta.url));
@@ -26,7 +27,7 @@ describe("the program", () => {
 
   it.each(["SIGINT", "SIGTERM"] as const)("ends with 0 at %s", async (signal) => {
     const store = createStore();
-    const { url } = await listen({ store });
+    const { url } = await serve({ store });
     await startTask(store, "first");
     const child = start(url.href);
     onTestFinished(() => void child.kill("SIGKILL"));
@@ -54,7 +55,7 @@ describe("the program", () => {
   ])("ends with 1 at its first 401: the service %s (%j)", async (reason, UNREEL_KEY) => {
     const store = createStore();
     await addKey(store, "anna");
-    const { app, url } = await listen({ store });
+    const { app, url } = await serve({ store });
     let requests = 0;
     app.server.on("request", () => (requests += 1));
     const ended = await endOf(start(url.href, UNREEL_KEY === undefined ? {} : { UNREEL_KEY }));
@@ -67,7 +68,7 @@ describe("the program", () => {
     const store = createStore();
     const { secret } = await addKey(store, "root", { admin: true });
     await addKey(store, "anna");
-    const { url } = await listen({ store });
+    const { url } = await serve({ store });
     await startTask(store, "first");
     const child = start(url.href, { UNREEL_KEY: secret });
     const ended = endOf(child);
@@ -85,8 +86,7 @@ describe("the program", () => {
       response.writeHead(statuses.shift() ?? 200).end();
     });
     onTestFinished(() => void server.close());
-    await once(server.listen(0, "127.0.0.1"), "listening");
-    const { port } = server.address() as AddressInfo;
+    const port = await listen(server);
     const { code, stdout } = await endOf(start(`http://127.0.0.1:${port}`));
     expect([code, statuses]).toEqual([1, []]);
     const retried = [...stdout.matchAll(/responded with (\d+) .*; retrying\n/g)];
@@ -119,8 +119,7 @@ describe("the program", () => {
       else response.writeHead(401).end();
     });
     onTestFinished(() => void server.close());
-    await once(server.listen(0, "127.0.0.1"), "listening");
-    const { port } = server.address() as AddressInfo;
+    const port = await listen(server);
     const { code, stdout } = await endOf(start(`http://127.0.0.1:${port}`));
     expect([code, requests, stdout]).toEqual([1, 2, expect.stringMatching(/; retrying\n/)]);
   });

@@ -10,7 +10,7 @@ import { newTask } from "../src/feed/task-changes.ts";
 import { watchTasks } from "../src/watch/watch-tasks.ts";
 import { samplePageInfo } from "./contracts/task-store/page-info.ts";
 import { addKey } from "./http/keys.ts";
-import { createStore, listen, startTask } from "./watch/service.ts";
+import { createStore, serve, startTask } from "./watch/service.ts";
 import { halfway } from "./watch/task.ts";
 import { createTerminal, type Terminal } from "./watch/terminal.ts";
 
@@ -39,7 +39,7 @@ function watch(url: URL, key?: string): Terminal {
 describe("watching", () => {
   it("shows the tasks that are already running, and follows their changes", async () => {
     const store = createStore();
-    const { url } = await listen({ store });
+    const { url } = await serve({ store });
     const id = await startTask(store, "first");
     const output = watch(url);
     await output.waitFor(/50 %.*first\n/);
@@ -51,7 +51,7 @@ describe("watching", () => {
 
   it("shows a collection as a line with its numbers, and no lines of its members", async () => {
     const store = createStore();
-    const { url } = await listen({ store });
+    const { url } = await serve({ store });
     const output = watch(url);
     await output.waitFor(/no task is running\n/);
     const { id } = await store.create(newTask("https://example.com/list", { entries: "all" }, new Date()));
@@ -73,7 +73,7 @@ describe("watching", () => {
 
   it("says what it is connected to, and if no task is running", async () => {
     const store = createStore();
-    const { app, url } = await listen({ store });
+    const { app, url } = await serve({ store });
     const output = watch(url);
     await output.waitFor(/^connected to http:\/\/127\.0\.0\.1:\d+\/: no task is running\n$/);
     await startTask(store, "first");
@@ -84,7 +84,7 @@ describe("watching", () => {
 
   it("shows titles, which the service sends only once", async () => {
     const store = createStore();
-    const { url } = await listen({ store });
+    const { url } = await serve({ store });
     const first = await startTask(store, "first");
     await store.update(first, { info: titled("Film one") });
     const second = await startTask(store, "second");
@@ -104,14 +104,14 @@ describe("watching", () => {
   it("sends its key with every request", async () => {
     const store = createStore();
     const { secret } = await addKey(store, "root", { admin: true });
-    const { url } = await listen({ store });
+    const { url } = await serve({ store });
     await startTask(store, "first");
     await watch(url, secret).waitFor(/50 %.*first\n/);
   });
 
   it("resumes after a lost connection", async () => {
     const store = createStore();
-    const { app, url } = await listen({ store });
+    const { app, url } = await serve({ store });
     const output = watch(url);
     const id = await startTask(store, "first");
     await output.waitFor(/50 %.*first\n/);
@@ -123,7 +123,7 @@ describe("watching", () => {
 
   it("keeps the stream while the tasks are read, whatever the collector of garbage takes meanwhile", async () => {
     const store = createStore();
-    const { app, url } = await listen({ store });
+    const { app, url } = await serve({ store });
     await startTask(store, "first");
     const output = watch(url);
     app.server.on("request", collectGarbage);
@@ -135,7 +135,7 @@ describe("watching", () => {
 
   it("reads its tasks again if too many changes were missed", async () => {
     const store = createStore(2);
-    const { app, url } = await listen({ store });
+    const { app, url } = await serve({ store });
     const output = watch(url);
     const [one, two] = [await startTask(store, "one"), await startTask(store, "two")];
     await output.waitFor(/50 %.*two\n/);
@@ -170,7 +170,7 @@ describe("watching", () => {
   });
 
   it("retries if something else responds at the URL after a connection, as a proxy does while the service restarts", async () => {
-    const { app, url } = await listen();
+    const { app, url } = await serve();
     const output = watch(url);
     await output.waitFor(/no task is running\n/);
     await app.close();
@@ -181,19 +181,19 @@ describe("watching", () => {
     proxy.close();
     proxy.closeAllConnections();
     await closed;
-    await listen({}, Number(url.port));
+    await serve({}, Number(url.port));
     await output.waitFor(/retrying\nconnected to .*\n$/);
   });
 
   it("retries while the service is unavailable", async () => {
-    const { app, url } = await listen();
+    const { app, url } = await serve();
     await app.close();
     const output = watch(url);
     const [line] = await output.waitFor(/.*ECONNREFUSED.*\n/);
     expect(line).toContain(`${url.href}: `);
     const store = createStore();
     await startTask(store, "late");
-    await listen({ store }, Number(url.port));
+    await serve({ store }, Number(url.port));
     await output.waitFor(/50 %.*late\n/);
     expect(output.text.match(/retrying/g)).toHaveLength(1);
   });

@@ -1,19 +1,18 @@
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, test, vi } from "vitest";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { FileStore } from "../../src/files/files.ts";
 import type { Task } from "../../src/model/task.ts";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
-import { buildApp } from "./app.ts";
 import { addCollection } from "./finished-collection.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { addKey } from "./keys.ts";
 import { makeFolder } from "../folder.ts";
 import { countListsByTurn } from "../stores/lists-by-turn.ts";
+import { listenApp, openApp } from "./open-app.ts";
 
 const content = Buffer.alloc(2_000_000, "film ");
 
@@ -47,10 +46,8 @@ async function openArchives(owners: readonly string[]) {
       return { ...file, handle };
     },
   };
-  const app = await buildApp({ store, files });
-  onTestFinished(() => app.close());
-  await app.listen({ host: "127.0.0.1", port: 0 });
-  const { port } = app.server.address() as AddressInfo;
+  const app = await openApp({ store, files });
+  const port = await listenApp(app);
   /** Asks for the end of an archive, which needs the CRC-32 of its file. */
   const askForEnd = async (n: number, signal?: AbortSignal) => {
     const headers = { range: "bytes=-60", connection: "close" };
@@ -119,8 +116,7 @@ test("however many ask for archives of collections, few pages of members are rea
   const { store, during } = countListsByTurn(createMemoryStore());
   const { id, finish } = await addCollection({ store, files, count: 250 });
   await finish({ title: "A" }, "A");
-  const app = await buildApp({ store, files });
-  onTestFinished(() => app.close());
+  const app = await openApp({ store, files });
   const ask = async () => app.inject({ method: "HEAD", url: `/tasks/${id}/files.zip` });
   const { result, pages } = await during(() => Promise.all(Array.from({ length: 20 }, ask)));
   expect([...new Set(result.map(({ statusCode }) => statusCode))]).toEqual([200]);
@@ -141,8 +137,7 @@ async function openLongArchive() {
     const listed = [{ ...file!, kind: "media" as const }, ...Array.from({ length: 119 }, (_, number) => other(number))];
     await store.update(member, { files: listed }, { from: ["succeeded"] });
   }
-  const app = await buildApp({ store, files });
-  onTestFinished(() => app.close());
+  const app = await openApp({ store, files });
   return { app, url: `/tasks/${id}/files.zip` };
 }
 
@@ -165,8 +160,7 @@ test("readers of a long archive that wait do not have its headers in memory each
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
   const { app, url } = await openLongArchive();
-  await app.listen({ host: "127.0.0.1", port: 0 });
-  const { port } = app.server.address() as AddressInfo;
+  const port = await listenApp(app);
   const left = new AbortController();
   // A response that nobody refers to would be closed.
   const responses: Response[] = [];
@@ -189,10 +183,8 @@ test("archives that are being sent have so many files at most, of which each key
   const large = await addCollection({ store, files, count: 210, owner: "eve" });
   for (let n = 0; n < 210; n += 1) await large.finish({ title: "A" }, "film ".repeat(20_000));
   const { id: small } = await addFinishedTask({ store, files }, content, {}, "bob");
-  const app = await buildApp({ store, files, maxArchiveFiles: 500 });
-  onTestFinished(() => app.close());
-  await app.listen({ host: "127.0.0.1", port: 0 });
-  const { port } = app.server.address() as AddressInfo;
+  const app = await openApp({ store, files, maxArchiveFiles: 500 });
+  const port = await listenApp(app);
   const left = new AbortController();
   const ask = (id: string, { headers }: typeof eve, method = "GET") =>
     fetch(`http://127.0.0.1:${port}/tasks/${id}/files.zip`, { method, headers, signal: left.signal });

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import { crc32 } from "node:zlib";
 import { pino } from "pino";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { makeSharedFolder } from "../folder.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { ServiceError } from "../../src/model/errors.ts";
@@ -15,6 +15,7 @@ import { addCollection } from "./finished-collection.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { pageUrl } from "./requests.ts";
 import { readEntries } from "./zip-entries.ts";
+import { openApp } from "./open-app.ts";
 
 const folder = makeSharedFolder();
 const files = openDiskFiles({ folder });
@@ -127,8 +128,7 @@ describe("GET /tasks/{id}/files.zip", () => {
   it("breaks the connection if a file after the first one is gone, and ends no archive", async () => {
     const { store, url } = await addArchive();
     const open: typeof files.open = async (id, number) => (number === 1 ? undefined : files.open(id, number));
-    const app = await buildApp({ store, files: { ...files, open } });
-    onTestFinished(() => app.close());
+    const app = await openApp({ store, files: { ...files, open } });
     await app.listen({ host: "127.0.0.1", port: 0 });
     const response = await fetch(`http://127.0.0.1:${(app.server.address() as AddressInfo).port}${url}`)
       .then(
@@ -166,8 +166,7 @@ describe("GET /tasks/{id}/files.zip", () => {
     const store = createMemoryStore();
     const content = randomBytes(6_000_000);
     const { id } = await addFinishedTask({ store, files }, content, {}, undefined, [subtitles]);
-    const app = await buildApp({ store, files });
-    onTestFinished(() => app.close());
+    const app = await openApp({ store, files });
     await app.listen({ host: "127.0.0.1", port: 0 });
     const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}/tasks/${id}/files.zip`;
     const headerSize = 30 + "42.mp4".length;

@@ -3,15 +3,15 @@ import { connect, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { App } from "../../src/http/app.ts";
-import { type AppOptions, buildApp } from "./app.ts";
+import { type AppOptions } from "./app.ts";
 import { pageUrl, postTask } from "./requests.ts";
+import { openApp } from "./open-app.ts";
 
 const head = "POST /tasks/ HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n";
 
 /** An app whose clients seem to connect from `addresses`, in turn; default: from where they are. */
 async function listen(options: AppOptions = {}, addresses: string[] = []): Promise<App> {
-  const app = await buildApp(options);
-  onTestFinished(() => app.close());
+  const app = await openApp(options);
   let count = 0;
   app.server.prependListener("connection", (socket) => {
     const value = addresses[count % addresses.length];

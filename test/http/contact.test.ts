@@ -2,12 +2,13 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { pino } from "pino";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { newSecret } from "../../src/keys/secrets.ts";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { parseNetworks } from "../../src/net/addresses/addresses.ts";
-import { type AppOptions, buildApp } from "./app.ts";
+import { type AppOptions } from "./app.ts";
 import { addKey } from "./keys.ts";
+import { listenApp, openApp } from "./open-app.ts";
 
 const client = "203.0.113.7";
 const proxy = "10.0.0.2";
@@ -22,8 +23,7 @@ async function open(options: AppOptions = {}) {
   const logger = pino({ level: "info" }, { write: (line: string) => void lines.push(JSON.parse(line)) });
   const store = createMemoryStore();
   const anna = await addKey(store, "anna");
-  const app = await buildApp({ store, logger, trustedProxies: parseNetworks(["10.0.0.0/8", "fd00::/8"]), ...options });
-  onTestFinished(() => app.close());
+  const app = await openApp({ store, logger, trustedProxies: parseNetworks(["10.0.0.0/8", "fd00::/8"]), ...options });
   /** Returns the `ip` of the request in the log. */
   async function ipOf(headers: Headers, remoteAddress = proxy): Promise<unknown> {
     await app.inject({ url: "/tasks/", remoteAddress, headers: { ...anna.headers, ...headers } });
@@ -94,8 +94,7 @@ describe("the address of a client", () => {
 
   test("may come in several lines, and without Host in HTTP/1.0", async () => {
     const { app, anna, lines } = await open({ trustedProxies: parseNetworks(["127.0.0.0/8"]) });
-    await app.listen({ host: "127.0.0.1", port: 0 });
-    const { port } = app.server.address() as { port: number };
+    const port = await listenApp(app);
     const fields = [
       "X-Forwarded-For: 192.0.2.1",
       `X-Forwarded-For: ${client}`,

@@ -9,8 +9,9 @@ import { createStubResolver } from "../../src/resolvers/stub.ts";
 import { parseOrigins } from "../../src/config/lists.ts";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { isChromiumMissing, launchChromium } from "../web/chromium.ts";
-import { type AppOptions, buildApp } from "./app.ts";
+import { type AppOptions } from "./app.ts";
 import { pageUrl } from "./requests.ts";
+import { openApp } from "./open-app.ts";
 
 const asked = `info?url=${encodeURIComponent(pageUrl)}`;
 
@@ -44,8 +45,7 @@ async function startService(options: Pick<AppOptions, "allowedOrigins" | "store"
       return stub.resolve(url, context);
     },
   };
-  const app = await buildApp({ resolver, logger, ...options });
-  onTestFinished(() => app.close());
+  const app = await openApp({ resolver, logger, ...options });
   await app.listen({ host: "127.0.0.1", port: 0 });
   return { port: (app.server.address() as AddressInfo).port, reads, status: status.promise };
 }

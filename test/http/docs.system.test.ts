@@ -1,9 +1,9 @@
 import type { AddressInfo } from "node:net";
-import { describe, expect, it, onTestFinished } from "vitest";
-import { buildApp } from "./app.ts";
+import { describe, expect, it } from "vitest";
 import { useBrowser } from "../web/browser.ts";
 import { isChromiumMissing } from "../web/chromium.ts";
 import { startSubPath } from "./sub-path.ts";
+import { openApp } from "./open-app.ts";
 
 describe.skipIf(isChromiumMissing)("/docs in a browser", () => {
   const openTab = useBrowser();
@@ -12,8 +12,7 @@ describe.skipIf(isChromiumMissing)("/docs in a browser", () => {
     ["/", ["docs", "docs/", "docs?from=here", "docs/?from=here", "docs/static/index.html"]],
     ["/a/b/", ["docs"]],
   ])("loads all that it needs, and sends requests, below %s of a proxy", async (path, starts) => {
-    const app = await buildApp();
-    onTestFinished(() => app.close());
+    const app = await openApp();
     await app.listen({ host: "127.0.0.1", port: 0 });
     const base = await startSubPath((app.server.address() as AddressInfo).port, path);
     const { page, expectShifts } = await openTab(base.href, { path: "docs" });

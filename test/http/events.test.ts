@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from "node:net";
 import { Writable } from "node:stream";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { App } from "../../src/http/app.ts";
-import { type AppOptions, buildApp } from "./app.ts";
+import { type AppOptions } from "./app.ts";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { changeEvent, createTaskEvents } from "../../src/feed/task-events.ts";
 import { createEventStreams } from "../../src/http/responses/event-streams.ts";
@@ -14,12 +14,12 @@ import { samplePageInfo } from "../contracts/task-store/page-info.ts";
 import { openEvents, type ServerEvent } from "./event-client.ts";
 import { addKey } from "./keys.ts";
 import { pageUrl, postTask } from "./requests.ts";
+import { openApp } from "./open-app.ts";
 
 afterEach(() => void vi.useRealTimers());
 
 async function listen(options: AppOptions = {}): Promise<App> {
-  const app = await buildApp(options);
-  onTestFinished(() => app.close());
+  const app = await openApp(options);
   await app.listen({ host: "127.0.0.1", port: 0 });
   return app;
 }
@@ -344,16 +344,14 @@ describe("GET /tasks/events", () => {
   });
 
   it("refuses a client that does not accept event streams", async () => {
-    const app = await buildApp();
-    onTestFinished(() => app.close());
+    const app = await openApp();
     const response = await app.inject({ url: "/tasks/events", headers: { accept: "text/html" } });
     expect(response.json()).toMatchObject({ status: 406, code: "not_acceptable" });
     expect(response.json().detail).toContain("text/event-stream");
   });
 
   it("responds to HEAD at once", async () => {
-    const app = await buildApp();
-    onTestFinished(() => app.close());
+    const app = await openApp();
     const response = await app.inject({ method: "HEAD", url: "/tasks/events" });
     expect([response.statusCode, response.headers["content-type"]]).toEqual([200, "text/event-stream"]);
   });

@@ -1,6 +1,5 @@
 import { createHash, generateKeyPairSync } from "node:crypto";
 import { writeFileSync } from "node:fs";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { openDiskFiles } from "../../src/files/disk.ts";
@@ -8,10 +7,10 @@ import { parseOrigins } from "../../src/config/lists.ts";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { makeFolder } from "../folder.ts";
 import { isWholeChromiumMissing, launchWithExtension } from "../web/chromium.ts";
-import { buildApp } from "./app.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { addKey } from "./keys.ts";
 import { pageUrl } from "./requests.ts";
+import { listenApp, openApp } from "./open-app.ts";
 
 /** Writes an unpacked extension that may call no host; returns its folder and its id. */
 function writeExtension() {
@@ -61,10 +60,8 @@ it.skipIf(isWholeChromiumMissing)(
     await page.goto(`chrome-extension://${id}/popup.html`);
     const results: unknown[] = [];
     for (const allowedOrigins of [`chrome-extension://${id}`, `chrome-extension://${"a".repeat(32)}`]) {
-      const app = await buildApp({ store, files, allowedOrigins: parseOrigins(allowedOrigins) });
-      onTestFinished(() => app.close());
-      await app.listen({ host: "127.0.0.1", port: 0 });
-      const { port } = app.server.address() as AddressInfo;
+      const app = await openApp({ store, files, allowedOrigins: parseOrigins(allowedOrigins) });
+      const port = await listenApp(app);
       results.push(await page.evaluate(createTask(port, headers)), await page.evaluate(createTask(port, {})));
       for (const path of paths) results.push(await page.evaluate(getText(port, path, headers)));
     }

@@ -6,15 +6,15 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import type { FileStore } from "../../src/files/files.ts";
-import { buildApp } from "./app.ts";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { makeFolder } from "../folder.ts";
+import { openApp } from "./open-app.ts";
 
 const content = Buffer.alloc(1024 * 1024, "film ");
 
 /** An app with a file, whose marks are counted; `mark` takes the place of setting one. */
-async function openApp(mark?: () => Promise<boolean>) {
+async function openServedFile(mark?: () => Promise<boolean>) {
   const folder = makeFolder();
   const disk = openDiskFiles({ folder });
   let marks = 0;
@@ -32,15 +32,14 @@ async function openApp(mark?: () => Promise<boolean>) {
   };
   const store = createMemoryStore();
   const { id } = await addFinishedTask({ store, files }, content);
-  const app = await buildApp({ store, files });
-  onTestFinished(() => app.close());
+  const app = await openApp({ store, files });
   const url = `/tasks/${id}/file`;
   const path = join(folder, "files", id);
   return { app, id, url, path, files, marks: () => marks };
 }
 
 test("a file is in use from the start of a response to a minute after its end", async () => {
-  const { app, id, url, files } = await openApp();
+  const { app, id, url, files } = await openServedFile();
   const response = await app.inject({ url, payloadAsStream: true });
   expect(await files.isInUse(id)).toBe(true);
   response.stream().destroy();
@@ -53,7 +52,7 @@ test("a file is in use from the start of a response to a minute after its end", 
 test("it stays in use for as long as the client takes, then no longer", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   onTestFinished(() => void vi.useRealTimers());
-  const { app, url, marks } = await openApp();
+  const { app, url, marks } = await openServedFile();
   const response = await app.inject({ url, payloadAsStream: true });
   expect(marks()).toBe(1);
   vi.advanceTimersByTime(60_000);
@@ -69,7 +68,7 @@ describe("a file that was removed", () => {
   async function readRemoved(passedMs: number) {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     onTestFinished(() => void vi.useRealTimers());
-    const { app, url, id, files } = await openApp();
+    const { app, url, id, files } = await openServedFile();
     const response = await app.inject({ url, payloadAsStream: true });
     await files.remove(id);
     vi.advanceTimersByTime(passedMs);
@@ -87,7 +86,7 @@ describe("a file that was removed", () => {
 });
 
 test("what sends no byte of the file does not mark it", async () => {
-  const { app, url, marks } = await openApp();
+  const { app, url, marks } = await openServedFile();
   await app.inject({ method: "HEAD", url });
   await app.inject({ url, headers: { range: "bytes=99999999-" } });
   await app.inject({ url, headers: { "if-none-match": "*" } });
@@ -95,7 +94,7 @@ test("what sends no byte of the file does not mark it", async () => {
 });
 
 test("serving it changes neither its ETag nor when it was changed", async () => {
-  const { app, url, path } = await openApp();
+  const { app, url, path } = await openServedFile();
   const before = statSync(path);
   const first = await app.inject(url);
   const second = await app.inject(url);
@@ -105,6 +104,8 @@ test("serving it changes neither its ETag nor when it was changed", async () => 
 });
 
 test("a file that cannot be marked is sent all the same", async () => {
-  const { app, url } = await openApp(() => Promise.reject(new ServiceError("unavailable", "file system error EROFS")));
+  const { app, url } = await openServedFile(() =>
+    Promise.reject(new ServiceError("unavailable", "file system error EROFS")),
+  );
   expect((await app.inject(url)).rawPayload.equals(content)).toBe(true);
 });

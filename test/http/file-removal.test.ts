@@ -1,4 +1,3 @@
-import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { makeSharedFolder } from "../folder.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
@@ -12,6 +11,7 @@ import type { Task } from "../../src/model/task.ts";
 import { ServiceError } from "../../src/model/errors.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { pageUrl } from "./requests.ts";
+import { listenApp } from "./open-app.ts";
 
 const content = Buffer.from("0123456789");
 const folder = makeSharedFolder();
@@ -157,8 +157,7 @@ describe("DELETE /tasks/{id}/file", () => {
   it("lets downloads that have begun go on to their end", async () => {
     const bytes = Buffer.alloc(8 * 1024 * 1024, "film ");
     const { id } = await addFinishedTask({ store, files }, bytes);
-    await app.listen({ host: "127.0.0.1", port: 0 });
-    const { port } = app.server.address() as AddressInfo;
+    const port = await listenApp(app);
     const response = await fetch(`http://127.0.0.1:${port}/tasks/${id}/file`);
     expect((await removeFile(id)).statusCode).toBe(200);
     expect(Buffer.compare(Buffer.from(await response.arrayBuffer()), bytes)).toBe(0);

@@ -1,19 +1,18 @@
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { newSecret } from "../../src/keys/secrets.ts";
 import type { App } from "../../src/http/app.ts";
-import { buildApp } from "./app.ts";
 import { createGuessLimit } from "../../src/http/access/access.ts";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { addKey } from "./keys.ts";
+import { openApp } from "./open-app.ts";
 
 const here = "192.0.2.1";
 const elsewhere = "192.0.2.2";
 
-async function openApp() {
+async function openWithKeys() {
   const store = createMemoryStore();
   const [anna, bert] = [await addKey(store, "anna"), await addKey(store, "bert")];
-  const app = await buildApp({ store });
-  onTestFinished(() => app.close());
+  const app = await openApp({ store });
   return { app, anna, bert };
 }
 
@@ -39,7 +38,7 @@ async function guess(app: App, address = here): Promise<Record<number, number>> 
 
 describe("1,000 wrong keys from one address", () => {
   test("are answered 20 times; then they have to wait", async () => {
-    const { app } = await openApp();
+    const { app } = await openWithKeys();
     expect(await guess(app)).toEqual({ 401: 20, 429: 980 });
     const refused = await send(app, here, { authorization: "Bearer wrong" });
     expect(refused.json()).toMatchObject({ code: "too_many_requests", retryable: true });
@@ -49,7 +48,7 @@ describe("1,000 wrong keys from one address", () => {
   });
 
   test("do not lock out a right key: it passes, also at its first use, from wherever", async () => {
-    const { app, anna, bert } = await openApp();
+    const { app, anna, bert } = await openWithKeys();
     await guess(app);
     for (const address of [here, elsewhere]) {
       expect((await send(app, address, anna.headers)).statusCode).toBe(200);
@@ -60,14 +59,14 @@ describe("1,000 wrong keys from one address", () => {
   });
 
   test("affect nobody at other addresses", async () => {
-    const { app } = await openApp();
+    const { app } = await openWithKeys();
     await guess(app);
     expect((await send(app, elsewhere, { authorization: "Bearer wrong" })).statusCode).toBe(401);
   });
 });
 
 test("wrong keys from this machine are counted too", async () => {
-  const { app, anna } = await openApp();
+  const { app, anna } = await openWithKeys();
   expect(await guess(app, "127.0.0.1")).toEqual({ 401: 20, 429: 980 });
   expect((await send(app, "127.0.0.1", anna.headers)).statusCode).toBe(200);
 });

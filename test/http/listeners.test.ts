@@ -1,11 +1,11 @@
 import { setImmediate } from "node:timers/promises";
-import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { openKeyRing } from "../../src/keys/key-ring.ts";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { buildApp } from "./app.ts";
 import { addKey } from "./keys.ts";
 import { pageUrl } from "./requests.ts";
+import { listenApp } from "./open-app.ts";
 
 test("a long batch of a key makes Node warn of nothing, such as of many listeners on one response", async () => {
   const warnings: Error[] = [];
@@ -21,8 +21,7 @@ test("a long batch of a key makes Node warn of nothing, such as of many listener
   });
   const { headers } = await addKey(store, "anna");
   await keys.refresh();
-  await app.listen({ host: "127.0.0.1", port: 0 });
-  const { port } = app.server.address() as AddressInfo;
+  const port = await listenApp(app);
   const urls = Array.from({ length: 200 }, (_, n) => `${pageUrl}?${n}${"x".repeat(1_500)}`);
   const response = await fetch(`http://127.0.0.1:${port}/tasks/batch`, {
     method: "POST",

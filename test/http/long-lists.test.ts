@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
-import { type AddressInfo, connect } from "node:net";
+import { connect } from "node:net";
 import { setImmediate, setTimeout } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { type AppOptions, buildApp } from "./app.ts";
+import { type AppOptions } from "./app.ts";
 import { openKeyRing } from "../../src/keys/key-ring.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
@@ -12,12 +12,12 @@ import { formatOf } from "../formats.ts";
 import { pageInfo } from "../page-info.ts";
 import { addKey } from "./keys.ts";
 import { pageUrl, postBatch } from "./requests.ts";
+import { listenApp, openApp } from "./open-app.ts";
 
 /** Opens the service with 12 tasks whose records have about 110 kB each. */
 async function openLong(options: Partial<AppOptions> & { owner?: string } = {}) {
   const { owner, store = createMemoryStore(), ...rest } = options;
-  const app = await buildApp({ store, ...rest });
-  onTestFinished(() => app.close());
+  const app = await openApp({ store, ...rest });
   const formats = Array.from({ length: 440 }, (_, n) => formatOf(`f${n}`));
   const ids: string[] = [];
   for (let n = 0; n < 12; n += 1) {
@@ -72,8 +72,7 @@ test("a long page is compressed as it is written", async () => {
 
 test("clients that leave while a long page is compressed end their responses alone, whenever they leave", async () => {
   const { app } = await openLong();
-  await app.listen({ port: 0, host: "127.0.0.1" });
-  const { port } = app.server.address() as AddressInfo;
+  const port = await listenApp(app);
   const errors: unknown[] = [];
   const note = (error: unknown) => void errors.push(error);
   process.on("uncaughtException", note);
@@ -180,8 +179,7 @@ test("a long list whose client does not read it holds up the key's next one for 
 
 test("a list whose client leaves before its turn is not read from the store, and holds up no other", async () => {
   const { app, eve, list, pages } = await openOwned();
-  await app.listen({ port: 0, host: "127.0.0.1" });
-  const { port } = app.server.address() as AddressInfo;
+  const port = await listenApp(app);
   const unread = await list(eve);
   const sockets = await Promise.all(
     Array.from({ length: 5 }, async () => {

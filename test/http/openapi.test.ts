@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import postman from "openapi-to-postmanv2";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { PageInfo } from "../../src/model/page-info.ts";
 import { createStubResolver } from "../../src/resolvers/stub.ts";
 import { makeFolder } from "../folder.ts";
@@ -17,6 +17,7 @@ import { keyCalls } from "./key-calls.ts";
 import { downloadCalls, streamCalls } from "./stream-calls.ts";
 import { taskCalls } from "./task-calls.ts";
 import { thumbnailCalls } from "./thumbnail-calls.ts";
+import { openApp } from "./open-app.ts";
 
 interface Document {
   openapi: string;
@@ -46,8 +47,7 @@ ajv.addSchema(document, "document");
 
 /** Returns the document of a service that reads pages, as `npm start` does. */
 async function documentOfPages(): Promise<NamedDocument> {
-  const app = await buildApp({ resolver: { ...createStubResolver(), output: PageInfo } });
-  onTestFinished(() => app.close());
+  const app = await openApp({ resolver: { ...createStubResolver(), output: PageInfo } });
   return (await app.inject("/openapi.json")).json();
 }
 

@@ -1,18 +1,17 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { buildApp } from "./app.ts";
 import { openKeyRing } from "../../src/keys/key-ring.ts";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { openEvents } from "./event-client.ts";
 import { addKey } from "./keys.ts";
 import { pageUrl } from "./requests.ts";
+import { openApp } from "./open-app.ts";
 
 async function listen() {
   const store = createMemoryStore();
   const keys = await openKeyRing({ keys: store.keys });
   onTestFinished(() => keys.close());
-  const app = await buildApp({ store, keys });
-  onTestFinished(() => app.close());
+  const app = await openApp({ store, keys });
   await app.listen({ host: "127.0.0.1", port: 0 });
   const create = (owner?: string) => store.create(newTask(pageUrl, {}, new Date(), owner));
   const add = async (name: string, admin = false) => {

@@ -1,6 +1,5 @@
 import { renameSync } from "node:fs";
 import { request } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { App } from "../../src/http/app.ts";
@@ -12,6 +11,7 @@ import type { TaskStore } from "../../src/stores/store.ts";
 import { createLibraryHarness } from "../runner/library/harness.ts";
 import { buildApp } from "./app.ts";
 import { pageUrl, postTask } from "./requests.ts";
+import { listenApp } from "./open-app.ts";
 
 let store: TaskStore;
 let app: App;
@@ -159,8 +159,7 @@ describe("Prefer: wait", () => {
   it("listens to the store once, however many wait, and forgets those that go away", async () => {
     const before = listening;
     const { id } = await add();
-    await app.listen({ host: "127.0.0.1", port: 0 });
-    const { port } = app.server.address() as AddressInfo;
+    const port = await listenApp(app);
     const clients = Array.from({ length: 20 }, () => {
       const client = request({ port, path: `/tasks/${id}`, headers: { prefer: "wait=60" } });
       client.on("error", () => {});

@@ -1,23 +1,16 @@
 import { expect, onTestFinished, test } from "vitest";
-import { buildApp } from "./app.ts";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
-import type { TaskStore } from "../../src/stores/store.ts";
 import { createClock, minuteMs } from "../contracts/task-store/harness.ts";
 import { openDatabase } from "../postgres/database.ts";
 import { addKey } from "./keys.ts";
-
-async function openApp(store: TaskStore) {
-  const app = await buildApp({ store });
-  onTestFinished(() => app.close());
-  return app;
-}
+import { openApp } from "./open-app.ts";
 
 test("a key may send as many requests per minute as its rate; the headers tell what is left", async () => {
   const clock = createClock();
   const store = createMemoryStore({ now: clock.now });
   const { headers } = await addKey(store, "anna", { limits: { rate: 3 } });
-  const app = await openApp(store);
+  const app = await openApp({ store });
   const send = (url = "/tasks/") => app.inject({ url, headers });
   const first = await send();
   expect(first.statusCode).toBe(200);
@@ -46,7 +39,7 @@ test("keys without a rate, and other keys, are not limited", async () => {
   const store = createMemoryStore();
   const anna = await addKey(store, "anna", { limits: { rate: 1 } });
   const bert = await addKey(store, "bert");
-  const app = await openApp(store);
+  const app = await openApp({ store });
   await app.inject({ url: "/tasks/", headers: anna.headers });
   expect((await app.inject({ url: "/tasks/", headers: anna.headers })).statusCode).toBe(429);
   for (let n = 0; n < 5; n += 1) {
@@ -62,7 +55,7 @@ test("two processes with one database share the rate of a key", async () => {
   const stores = [await openPostgresStore({ url }), await openPostgresStore({ url })];
   for (const store of stores) onTestFinished(() => store.close());
   const { headers } = await addKey(stores[0]!, "anna", { limits: { rate: 20 } });
-  const apps = await Promise.all(stores.map(openApp));
+  const apps = await Promise.all(stores.map((store) => openApp({ store })));
   const responses = await Promise.all(
     Array.from({ length: 50 }, (_, n) => apps[n % 2]!.inject({ url: "/tasks/", headers })),
   );

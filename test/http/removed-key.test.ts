@@ -5,11 +5,11 @@ import { openDiskFiles } from "../../src/files/disk.ts";
 import { type KeyRing, openKeyRing } from "../../src/keys/key-ring.ts";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
-import { buildApp } from "./app.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { addKey } from "./keys.ts";
 import { pageUrl, postJson } from "./requests.ts";
 import { makeFolder } from "../folder.ts";
+import { openApp } from "./open-app.ts";
 
 const page = "https://app.example.com";
 
@@ -39,8 +39,7 @@ beforeEach(async () => {
   }
   keys = await openKeyRing({ keys: store.keys });
   onTestFinished(() => keys.close());
-  const app = await buildApp({ store, files, keys, allowedOrigins: parseOrigins(page) });
-  onTestFinished(() => app.close());
+  const app = await openApp({ store, files, keys, allowedOrigins: parseOrigins(page) });
   const url = await app.listen({ host: "127.0.0.1", port: 0 });
   makeLink = async (owner, task = "file", file = "A film.mp4") => {
     const body = { file, expires_in: 60 };

@@ -1,4 +1,3 @@
-import type { AddressInfo } from "node:net";
 import { pino } from "pino";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { newTask } from "../../src/feed/task-changes.ts";
@@ -14,6 +13,7 @@ import { addFinishedTask } from "./finished-task.ts";
 import { createStream } from "./made-stream.ts";
 import { addKey } from "./keys.ts";
 import { pageUrl } from "./requests.ts";
+import { listenApp, openApp } from "./open-app.ts";
 
 type Line = Record<string, unknown>;
 
@@ -160,10 +160,8 @@ test.each([
   await store.claim({ leaseMs: 60_000 });
   const stream = createStream([async (into) => into.write("half"), () => fail(store, task.id).then(() => null)]);
   const files = { ...openDiskFiles({ folder: makeFolder() }), openStream: async () => stream };
-  const app = await buildApp({ store, files, logger });
-  onTestFinished(() => app.close());
-  await app.listen({ host: "127.0.0.1", port: 0 });
-  const { port } = app.server.address() as AddressInfo;
+  const app = await openApp({ store, files, logger });
+  const port = await listenApp(app);
   const path = `/tasks/${task.id}/stream`;
   await expect(fetch(`http://127.0.0.1:${port}${path}`).then((response) => response.bytes())).rejects.toThrow(
     "terminated",
@@ -195,8 +193,7 @@ test.each([
   const { headers } = await addKey(store, "anna");
   const keys = await openKeyRing({ keys: store.keys });
   onTestFinished(() => keys.close());
-  const app = await buildApp({ store, files, keys, logger, finishMs: 20 });
-  onTestFinished(() => app.close());
+  const app = await openApp({ store, files, keys, logger, finishMs: 20 });
   const content = Buffer.alloc(32 * 1024 * 1024);
   const { id } = await addFinishedTask({ store, files }, content, {}, "anna");
   const url = await app.listen({ host: "127.0.0.1", port: 0 });

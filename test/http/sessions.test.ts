@@ -8,6 +8,7 @@ import type { Task } from "../../src/model/task.ts";
 import { makeFolder } from "../folder.ts";
 import { addKey } from "./keys.ts";
 import { pageUrl, postTask } from "./requests.ts";
+import { openApp } from "./open-app.ts";
 
 /** Returns the cookies that a response sets: the session's, and the one that scripts can read. */
 function cookiesOf({ headers }: Awaited<ReturnType<App["inject"]>>): string[] {
@@ -26,13 +27,12 @@ async function start(app: App, secret: string, headers: Record<string, string> =
 }
 
 /** An app with anna's key. */
-async function openApp() {
+async function openWithKey() {
   const store = createMemoryStore();
   const { secret, headers } = await addKey(store, "anna");
   const keys = await openKeyRing({ keys: store.keys });
   onTestFinished(() => keys.close());
-  const app = await buildApp({ store, keys });
-  onTestFinished(() => app.close());
+  const app = await openApp({ store, keys });
   return { app, store, keys, secret, headers };
 }
 
@@ -42,7 +42,7 @@ async function statusOf(app: App, headers: Record<string, string>): Promise<numb
 
 describe("a session", () => {
   test("begins with a key, and its cookie stands for that key", async () => {
-    const { app, secret } = await openApp();
+    const { app, secret } = await openWithKey();
     const { response, cookie } = await start(app, secret);
     expect(response.json()).toEqual({ name: "anna", admin: false });
     expect(response.headers["cache-control"]).toBe("no-store");
@@ -52,7 +52,7 @@ describe("a session", () => {
   });
 
   test("has a cookie for this path alone that scripts and other sites cannot use", async () => {
-    const { app, secret } = await openApp();
+    const { app, secret } = await openWithKey();
     const { response } = await start(app, secret);
     const [session = "", signedIn] = cookiesOf(response);
     const [, ...attributes] = session.split("; ");
@@ -62,7 +62,7 @@ describe("a session", () => {
   });
 
   test("says whose it is, as a key does; without keys there is none", async () => {
-    const { app, secret, headers } = await openApp();
+    const { app, secret, headers } = await openWithKey();
     const { cookie } = await start(app, secret);
     for (const proof of [cookie, headers]) {
       const response = await app.inject({ url: "/session", headers: proof });
@@ -85,14 +85,14 @@ describe("a session", () => {
     { "x-forwarded-proto": "https" },
     { "x-forwarded-proto": "https, http", origin: "http://localhost" },
   ])("is only sent over HTTPS if it began there: %j", async (headers) => {
-    const { app, secret } = await openApp();
+    const { app, secret } = await openWithKey();
     const { response } = await start(app, secret, { host: "localhost", ...headers });
     const cookies = cookiesOf(response);
     expect(cookies.filter((cookie) => cookie.includes("; Secure"))).toHaveLength(2);
   });
 
   test("does not begin with a wrong key", async () => {
-    const { app } = await openApp();
+    const { app } = await openWithKey();
     const { response } = await start(app, "unreel_wrong");
     expect(response.statusCode).toBe(401);
     expect(response.headers).not.toHaveProperty("set-cookie");
@@ -101,7 +101,7 @@ describe("a session", () => {
   });
 
   test("cannot be used by pages of other sites, for anything that changes something", async () => {
-    const { app, store, secret } = await openApp();
+    const { app, store, secret } = await openWithKey();
     const { cookie } = await start(app, secret);
     const { id } = (await postTask(app, { url: pageUrl }, cookie)).json<Task>();
     for (const proof of [
@@ -125,7 +125,7 @@ describe("a session", () => {
   });
 
   test("ends in the browser with DELETE: the cookies are dropped", async () => {
-    const { app } = await openApp();
+    const { app } = await openWithKey();
     const ended = await app.inject({ method: "DELETE", url: "/session" });
     expect(ended.statusCode).toBe(204);
     expect(cookiesOf(ended)).toEqual([
@@ -135,7 +135,7 @@ describe("a session", () => {
   });
 
   test("ends with its key, also if a new key gets the name", async () => {
-    const { app, store, keys, secret } = await openApp();
+    const { app, store, keys, secret } = await openWithKey();
     await addKey(store, "bert");
     const { cookie } = await start(app, secret);
     await store.keys.remove("anna");
@@ -165,7 +165,7 @@ describe("a session", () => {
   });
 
   test("is no key, and a key is no session", async () => {
-    const { app, secret } = await openApp();
+    const { app, secret } = await openWithKey();
     const { cookie } = await start(app, secret);
     const token = cookie.cookie.split("=")[1];
     expect(await statusOf(app, { authorization: `Bearer ${token}` })).toBe(401);

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { type AddressInfo, connect, type Socket } from "node:net";
+import { connect, type Socket } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { type AppOptions, buildApp } from "./app.ts";
@@ -14,6 +14,7 @@ import { pageInfo } from "../page-info.ts";
 import { openEvents } from "./event-client.ts";
 import { addKey } from "./keys.ts";
 import { pageUrl, postBatch, postTask } from "./requests.ts";
+import { listenApp, openApp } from "./open-app.ts";
 
 const infoTimeoutMs = 300;
 
@@ -43,8 +44,7 @@ async function countTurns(send: () => PromiseLike<unknown>): Promise<number> {
 test("a key whose requests wait takes half of the connections at most; another one always finds some", async () => {
   const { app, store, eve, bob } = await openShared({ maxConnections: 20 });
   const { id } = await store.create(newTask(pageUrl, {}, new Date(), "eve"));
-  await app.listen({ port: 0, host: "127.0.0.1" });
-  const { port } = app.server.address() as AddressInfo;
+  const port = await listenApp(app);
   const sockets: Socket[] = [];
   onTestFinished(() => sockets.forEach((socket) => socket.destroy()));
   const ask = async (path: string, { authorization }: typeof eve) => {
@@ -108,8 +108,7 @@ test("the links of a key together take half of the connections at most; another 
 
 test("without keys, requests that wait may take all connections", async () => {
   const store = createMemoryStore();
-  const app = await buildApp({ store, maxConnections: 4 });
-  onTestFinished(() => app.close());
+  const app = await openApp({ store, maxConnections: 4 });
   const { id } = await store.create(newTask(pageUrl, {}, new Date()));
   const headers = { prefer: "wait=60" };
   const read = () => app.inject({ url: `/tasks/${id}`, headers }).then(({ statusCode }) => statusCode);
@@ -207,8 +206,7 @@ describe("owners share", () => {
 
   test("the long bodies of batches that are in memory; short ones do not wait", async () => {
     const { app, eve, bob } = await openShared({});
-    await app.listen({ host: "127.0.0.1", port: 0 });
-    const { port } = app.server.address() as AddressInfo;
+    const port = await listenApp(app);
     const long = { urls: [pageUrl], note: "x".repeat(100_000) };
     const head = ["POST /tasks/batch HTTP/1.1", "host: localhost", "content-type: application/json"];
     const key = `authorization: ${eve["authorization"]}`;

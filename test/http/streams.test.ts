@@ -6,9 +6,9 @@ import { openDiskFiles } from "../../src/files/disk.ts";
 import { ServiceError } from "../../src/model/errors.ts";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { makeFolder } from "../folder.ts";
-import { buildApp } from "./app.ts";
 import { createStream } from "./made-stream.ts";
 import { pageUrl } from "./requests.ts";
+import { openApp } from "./open-app.ts";
 
 /** They are read in several turns of the event loop. */
 const readers = 40;
@@ -31,8 +31,7 @@ async function openStreamed(onBegun: (fail: () => Promise<unknown>) => void = ()
   const lines: { level: number }[] = [];
   const logger = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) });
   const files = { ...openDiskFiles({ folder: makeFolder() }), openStream: async () => stream };
-  const app = await buildApp({ store: { ...store, get }, files, logger });
-  onTestFinished(() => app.close());
+  const app = await openApp({ store: { ...store, get }, files, logger });
   return { app, store, id, url: `/tasks/${id}/stream`, stream, lines };
 }
 

@@ -2,7 +2,7 @@ import { type IncomingHttpHeaders, request, type RequestListener } from "node:ht
 import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { App } from "../../src/http/app.ts";
-import { type AppOptions, buildApp } from "./app.ts";
+import { type AppOptions } from "./app.ts";
 import { PageInfo } from "../../src/model/page-info.ts";
 import type { ResolveContext } from "../../src/resolvers/resolver.ts";
 import { Thumbnails } from "../../src/resolvers/thumbnails.ts";
@@ -11,6 +11,7 @@ import type { TaskStore } from "../../src/stores/store.ts";
 import { localClient } from "../net/client.ts";
 import { startUpstream, type Upstream } from "../net/upstream.ts";
 import { addIllustrated, illustrated, images } from "./images.ts";
+import { listenApp, openApp } from "./open-app.ts";
 
 interface Site extends Upstream {
   /** Paths of the requests, in order. */
@@ -44,8 +45,7 @@ interface Service {
 
 async function build(options: AppOptions = {}): Promise<Service> {
   const store = createMemoryStore();
-  const app = await buildApp({ store, client: localClient(), ...options });
-  onTestFinished(() => app.close());
+  const app = await openApp({ store, client: localClient(), ...options });
   return {
     app,
     store,
@@ -236,8 +236,7 @@ describe("GET /tasks/{id}/thumbnail", () => {
     const site = await startSite((incoming) => void incoming.socket.on("close", resolve));
     const { app, store } = await build();
     const path = await addIllustrated(store, illustrated(pageUrl, site.url("/a").href));
-    await app.listen({ host: "127.0.0.1", port: 0 });
-    const { port } = app.server.address() as AddressInfo;
+    const port = await listenApp(app);
     const call = request({ host: "127.0.0.1", port, path: `${path}/thumbnail` }).end();
     call.on("error", () => {});
     await vi.waitUntil(() => site.asked.length > 0, 60_000);

@@ -10,6 +10,7 @@ import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { createTaskEvents } from "../../src/feed/task-events.ts";
 import { startSubPath } from "./sub-path.ts";
 import { makeFolder } from "../folder.ts";
+import { listenApp } from "./open-app.ts";
 
 let app: FastifyInstance;
 beforeAll(async () => {
@@ -184,8 +185,7 @@ describe("the assets of the page", () => {
 
 describe("a service behind a proxy that serves it below a path", () => {
   it("gives the page and its assets there, as all addresses are relative", async () => {
-    await app.listen({ host: "127.0.0.1", port: 0 });
-    const { port } = app.server.address() as { port: number };
+    const port = await listenApp(app);
     const base = await startSubPath(port, "/some/path/");
     const page = await (await fetch(base)).text();
     const paths = [...page.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, path = ""]) => path);

@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import type { Fault, Faults } from "./faults.ts";
+import { listen } from "../net/listen.ts";
 
 /** An HTTP server on 127.0.0.1 that serves media from memory and can go wrong in every known way. */
 export interface MediaServer {
@@ -69,9 +69,7 @@ export async function startMediaServer(): Promise<MediaServer> {
     void answer(request, response, media.get(path), changed);
     changed();
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
+  const port = await listen(server);
 
   return {
     requests,

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
 import type { Resource, Resources } from "./resources.ts";
+import { listen } from "../net/listen.ts";
 
 /** A well-behaved media server on 127.0.0.1, whose answers can be taken over one by one. */
 export interface Site extends AsyncDisposable {
@@ -74,9 +74,7 @@ export async function startSite(resources: Resources, { bytesPerSecond = Infinit
     response.end();
   }
 
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
+  const port = await listen(server);
   const site: Site = {
     url: (path) => `http://127.0.0.1:${port}/${path}`,
     resources,

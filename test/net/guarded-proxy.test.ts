@@ -1,12 +1,12 @@
-import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { type IncomingHttpHeaders, ServerResponse } from "node:http";
 import { createServer } from "node:https";
-import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
+import { createServer as createTcpServer, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { fetchThrough, localRun, openTunnel, readAll } from "./proxy-client.ts";
 import { startRawUpstream, startUpstream } from "./upstream.ts";
+import { listen } from "./listen.ts";
 
 /** Starts a server that records the requests and responds with what it received of them. */
 async function startEcho() {
@@ -29,10 +29,9 @@ async function startTcp(talk: (socket: Socket) => void): Promise<string> {
     socket.on("error", () => {});
     talk(socket);
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const port = await listen(server);
   onTestFinished(() => void server.close());
-  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `127.0.0.1:${port}`;
 }
 
 describe("a request in absolute-form", () => {
@@ -177,10 +176,8 @@ describe("a tunnel", () => {
     const cert = readFileSync(`${import.meta.dirname}/fixtures/tls-cert.pem`, "utf8");
     const key = readFileSync(`${import.meta.dirname}/fixtures/tls-key.pem`, "utf8");
     const server = createServer({ cert, key }, (_request, response) => response.end("secret page"));
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
+    const port = await listen(server);
     onTestFinished(() => void server.close());
-    const { port } = server.address() as AddressInfo;
     const lookup = async () => [{ address: "127.0.0.1", family: 4 }];
     const run = await localRun({ lookup });
     const { socket } = await openTunnel(run, `video.test:${port}`);

@@ -1,8 +1,7 @@
-import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
 import { bodyOf, get, localClient, read } from "./client.ts";
+import { listen } from "./listen.ts";
 
 /** A server that is many hosts, and lets clients keep their connections for an hour. `ports` are those of its connections, by host. */
 async function startHosts() {
@@ -24,9 +23,7 @@ async function startHosts() {
     server.close();
     server.closeAllConnections();
   });
-  server.listen(0, "0.0.0.0");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
+  const port = await listen(server, "0.0.0.0");
   const urlOf = (n: number, path = "/") => new URL(`http://127.0.1.${n}:${port}${path}`);
   const countOpen = () => open.values().reduce((sum, { size }) => sum + size, 0);
   return { urlOf, countOpen, portsOf: (n: number) => [...(open.get(`127.0.1.${n}`) ?? [])], waiting };

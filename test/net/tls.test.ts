@@ -1,11 +1,10 @@
-import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:https";
-import type { AddressInfo } from "node:net";
 import { getCACertificates, setDefaultCACertificates, type TLSSocket } from "node:tls";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { get, localClient, read } from "./client.ts";
 import { startUpstream } from "./upstream.ts";
+import { listen } from "./listen.ts";
 
 /** A self-signed certificate for video.test, made for this test. */
 const cert = readFileSync(`${import.meta.dirname}/fixtures/tls-cert.pem`, "utf8");
@@ -19,13 +18,11 @@ async function startTlsUpstream(location?: string) {
     else response.writeHead(302, { location }).end();
   });
   server.on("secureConnection", (socket: TLSSocket) => names.push(socket.servername));
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const port = await listen(server);
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
-  const { port } = server.address() as AddressInfo;
   return { names, url: (host: string) => new URL(`https://${host}:${port}/`) };
 }
 

@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
-import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
+import { createServer as createTcpServer, type Socket } from "node:net";
 import { onTestFinished } from "vitest";
+import { listen } from "./listen.ts";
 
 export interface Upstream {
   /** URL of `path` on this server, with the host name `host`. */
@@ -29,14 +30,12 @@ export function startRawUpstream(talk: (socket: Socket) => void): Promise<Upstre
 async function start(server: ReturnType<typeof createTcpServer>): Promise<Upstream> {
   const sockets: Socket[] = [];
   server.on("connection", (socket: Socket) => sockets.push(socket));
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const port = await listen(server);
   onTestFinished(async () => {
     server.close();
     for (const socket of sockets) socket.destroy();
     await once(server, "close");
   });
-  const { port } = server.address() as AddressInfo;
   const url = (path: string, host = "127.0.0.1") => new URL(`http://${host}:${port}${path}`);
   return { url, port, sockets };
 }

@@ -1,11 +1,10 @@
-import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
 import type { Task } from "../../src/model/task.ts";
 import type { ServiceProcess } from "./service.ts";
 import { startTestService } from "./test-service.ts";
 import { makeFolder } from "../folder.ts";
+import { listen } from "../net/listen.ts";
 
 /** A site whose pages are sent when the test says so. */
 async function openSite() {
@@ -16,13 +15,11 @@ async function openSite() {
     return asked;
   };
   const server = createServer(({ url = "" }, response) => page(url).resolve(response));
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const port = await listen(server);
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
-  const { port } = server.address() as AddressInfo;
   return {
     url: (path: string) => `http://127.0.0.1:${port}${path}`,
     asked: (path: string) => page(path).promise,

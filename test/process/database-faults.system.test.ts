@@ -1,12 +1,12 @@
-import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
-import { createServer, type AddressInfo } from "node:net";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { startOwnPostgres } from "../postgres/database.ts";
 import { query } from "../stores/postgres/query.ts";
 import { startRefused } from "./service.ts";
+import { listen } from "../net/listen.ts";
 
 // The other messages are in test/stores/postgres/opening.system.test.ts: the program prints them in the same way.
 
@@ -19,10 +19,8 @@ it.each([
 
 it("names a server that does not respond", async () => {
   const server = createServer((socket) => void socket.on("error", () => {}));
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const port = await listen(server);
   onTestFinished(() => void server.close());
-  const { port } = server.address() as AddressInfo;
   await expectRefusal(`postgres://u:secret@127.0.0.1:${port}/d`, /timeout/);
 });
 

@@ -10,6 +10,7 @@ import { readConfig } from "../../src/config/config.ts";
 import { openServices } from "../../src/services.ts";
 import { text } from "node:stream/consumers";
 import { commandWith, type ServiceProcess, spawnService, startRefused, startService } from "./service.ts";
+import { listen } from "../net/listen.ts";
 
 let dataDir: string;
 let service: ServiceProcess | undefined;
@@ -39,9 +40,7 @@ async function post(url: string, page: string, headers = {}) {
 async function startSite() {
   const requested = Promise.withResolvers<ServerResponse>();
   const server = createServer((_request, response) => requested.resolve(response));
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
+  const port = await listen(server);
   return { url: `http://127.0.0.1:${port}/watch`, response: requested.promise, server };
 }
 

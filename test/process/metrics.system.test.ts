@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { createServer } from "node:http";
 import { expect, it, onTestFinished } from "vitest";
 import { countSeries, parseExposition, valueOf } from "../metrics/exposition.ts";
@@ -11,6 +10,7 @@ import { addKey, bearer } from "./keys.ts";
 import { collectLog, startRefused } from "./service.ts";
 import { startTestService } from "./test-service.ts";
 import { makeFolder } from "../folder.ts";
+import { listen } from "../net/listen.ts";
 
 /** Starts the program with metrics; returns it, its log, and what reads them. */
 async function start(env: Record<string, string> = {}) {
@@ -108,10 +108,8 @@ it("is served by a worker too, which tells of the tasks in the database", async 
 
 it("refuses the start with one line if the port is taken", async () => {
   const taken = createServer();
-  taken.listen(0, "127.0.0.1");
+  const port = await listen(taken);
   onTestFinished(() => void taken.close());
-  await once(taken, "listening");
-  const { port } = taken.address() as { port: number };
   const env = { DATA_DIR: makeFolder(), METRICS_PORT: String(port) };
   const { code, stderr } = await startRefused(env);
   expect(code).toBe(1);

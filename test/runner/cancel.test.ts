@@ -23,9 +23,7 @@ describe.each(ways)("a task that is %s", (_name, end) => {
       leaseMs,
       downloads: (job, context) => neverEnd(job, context).finally(() => ended.resolve(undefined)),
     });
-    const { id } = await harness.add();
-    harness.runner.start();
-    await harness.untilLoading(id);
+    const { id } = await harness.startLoading();
     expect(harness.files.parts()).toEqual([id]);
     await end(harness, id);
     await ended.promise;
@@ -93,9 +91,7 @@ describe.each(ways)("a task that is %s", (_name, end) => {
         throw new ServiceError("upstream_unreachable", "connection lost");
       },
     });
-    const { id } = await harness.add();
-    harness.runner.start();
-    await harness.until(id, ({ state, attempts }) => state === "queued" && attempts === 1);
+    const { id } = await harness.run(({ state, attempts }) => state === "queued" && attempts === 1);
     expect(harness.files.parts()).toEqual([id]);
     await end(harness, id);
     await vi.waitUntil(() => harness.files.parts().length === 0, 60_000);
@@ -103,22 +99,18 @@ describe.each(ways)("a task that is %s", (_name, end) => {
 });
 
 test("a task deleted after its success loses its file", async () => {
-  const { runner, store, files, add, until } = createRunnerHarness();
-  const { id } = await add();
-  runner.start();
-  await until(id, "succeeded");
+  const { store, files, run } = createRunnerHarness();
+  const { id } = await run("succeeded");
   expect(files.results()).toEqual([id]);
   await store.delete(id);
   await vi.waitUntil(() => files.results().length === 0, 60_000);
 });
 
 test("a task canceled and requeued at once keeps the result of its new run", async () => {
-  const { runner, store, files, add, until, untilLoading } = createRunnerHarness({
+  const { runner, store, files, until, startLoading } = createRunnerHarness({
     downloads: (job, context, count) => (count === 1 ? neverEnd(job, context) : writeMedium(job)),
   });
-  const { id } = await add();
-  runner.start();
-  await untilLoading(id);
+  const { id } = await startLoading();
   await Promise.all([store.update(id, { state: "canceled" }), store.update(id, { state: "queued" })]);
   await until(id, "succeeded");
   await runner.stop();
@@ -128,7 +120,7 @@ test("a task canceled and requeued at once keeps the result of its new run", asy
 test("a run that is slow to end delays the next run of its own task only", async () => {
   const gate = Promise.withResolvers<void>();
   let active = 0;
-  const { runner, store, add, until, untilLoading } = createRunnerHarness({
+  const { store, add, until, startLoading } = createRunnerHarness({
     concurrency: 3,
     perHost: 3,
     resolver: createTestResolver(async (url) => pageOf(url)),
@@ -143,9 +135,7 @@ test("a run that is slow to end delays the next run of its own task only", async
       throw context.signal.reason;
     },
   });
-  const { id } = await add("https://a.test/slow");
-  runner.start();
-  await untilLoading(id);
+  const { id } = await startLoading("https://a.test/slow");
   await store.update(id, { state: "canceled" });
   await store.update(id, { state: "queued" });
   await until((await add("https://a.test/other")).id, "succeeded");

@@ -41,10 +41,8 @@ async function cancelMany(hasFiles: (index: number) => boolean) {
 
 describe("when it starts, the runner", () => {
   it("removes files that are said to be removed, as a request that was interrupted has left them", async () => {
-    const { runner, store, files, add, until } = createRunnerHarness();
-    const { id } = await add();
-    runner.start();
-    await until(id, "succeeded");
+    const { runner, store, files, run } = createRunnerHarness();
+    const { id } = await run("succeeded");
     await runner.stop();
     await store.update(id, { file: null });
     expect(await files.ids()).toContain(id);

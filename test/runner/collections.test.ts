@@ -74,9 +74,7 @@ describe("a task for the entries of a playlist", () => {
       },
     };
     const harness = createRunnerHarness({ resolver });
-    const { id } = await harness.add(playlistUrl, { entries: "all" });
-    harness.runner.start();
-    await harness.until(id, "succeeded");
+    await harness.run("succeeded", playlistUrl, { entries: "all" });
     expect(referrers).toEqual([sent]);
   });
 
@@ -95,9 +93,7 @@ describe("a task for the entries of a playlist", () => {
       },
     };
     const harness = createRunnerHarness({ resolver });
-    const { id } = await harness.add(playlistUrl, { entries: "all" });
-    harness.runner.start();
-    await harness.until(id, "succeeded");
+    const { id } = await harness.run("succeeded", playlistUrl, { entries: "all" });
     const members = await membersOf(harness, id);
     const thumbnails = [{ url: known.thumbnail, width: null, height: null }];
     expect(members.map(({ info }) => info)).toMatchObject([
@@ -122,9 +118,7 @@ describe("a task for the entries of a playlist", () => {
 
   test("on a page with one video is a task like any other", async () => {
     const harness = harnessFor(5);
-    const { id } = await harness.add(entryUrl(1), { entries: "all" });
-    harness.runner.start();
-    const ended = await harness.until(id, "succeeded");
+    const ended = await harness.run("succeeded", entryUrl(1), { entries: "all" });
     expect(ended.kind).toBeUndefined();
     expect(ended.file).not.toBeNull();
   });
@@ -141,9 +135,7 @@ describe("a task for the entries of a playlist", () => {
     ],
   ])("for %j has just these, and reads no further than they are", async (entries, wanted, cursors) => {
     const harness = harnessFor(6);
-    const { id } = await harness.add(playlistUrl, { entries });
-    harness.runner.start();
-    await harness.until(id, "succeeded");
+    const { id } = await harness.run("succeeded", playlistUrl, { entries });
     const members = await membersOf(harness, id);
     expect(members.map(({ collection }) => collection?.index)).toEqual(wanted);
     expect(harness.cursors).toEqual(cursors);
@@ -154,9 +146,7 @@ describe("a task for the entries of a playlist", () => {
     [[entryUrl(9)], "none of the 6 entries"],
   ])("fails for %j if none of them is there", async (entries, message) => {
     const harness = harnessFor(6);
-    const { id } = await harness.add(playlistUrl, { entries });
-    harness.runner.start();
-    const { error } = await harness.until(id, "failed");
+    const { error } = await harness.run("failed", playlistUrl, { entries });
     expect(error).toMatchObject({ code: "no_media", message: expect.stringContaining(message) });
   });
 
@@ -165,18 +155,14 @@ describe("a task for the entries of a playlist", () => {
     [[entryUrl(2), entryUrl(9)], "1 of 2 URLs are not in the playlist"],
   ])("says which of %j are not there", async (entries, message) => {
     const harness = harnessFor(6);
-    const { id } = await harness.add(playlistUrl, { entries });
-    harness.runner.start();
-    const { warnings } = await harness.until(id, "succeeded");
+    const { warnings } = await harness.run("succeeded", playlistUrl, { entries });
     expect(warnings).toEqual([{ code: "entries_missing", message }]);
   });
 
   test("for a URL that the playlist has twice has one member, and says that another one is not there", async () => {
     const { resolver } = createPlaylist([...entriesUpTo(1), ...entriesUpTo(2)]);
     const harness = createRunnerHarness({ resolver });
-    const { id } = await harness.add(playlistUrl, { entries: [entryUrl(1), entryUrl(9)] });
-    harness.runner.start();
-    const { warnings, counts } = await harness.until(id, "succeeded");
+    const { warnings, counts } = await harness.run("succeeded", playlistUrl, { entries: [entryUrl(1), entryUrl(9)] });
     expect(warnings).toEqual([{ code: "entries_missing", message: "1 of 2 URLs are not in the playlist" }]);
     expect(counts).toMatchObject({ succeeded: 1 });
   });
@@ -185,9 +171,7 @@ describe("a task for the entries of a playlist", () => {
     const entries = entriesUpTo(3).map((entry, n) => (n === 1 ? { ...entry, url: "javascript:alert(1)" } : entry));
     const { resolver } = createPlaylist(entries);
     const harness = createRunnerHarness({ resolver });
-    const { id } = await harness.add(playlistUrl, { entries: "all" });
-    harness.runner.start();
-    const { warnings } = await harness.until(id, "succeeded");
+    const { id, warnings } = await harness.run("succeeded", playlistUrl, { entries: "all" });
     expect(warnings).toEqual([{ code: "entries_missing", message: "entries without a URL that can be fetched: 2" }]);
     expect((await membersOf(harness, id)).map(({ url }) => url)).toEqual([1, 3].map(entryUrl));
   });
@@ -215,9 +199,7 @@ describe("a task for the entries of a playlist", () => {
     async (...row) => {
       const [wanted, sliceSize, codes] = row;
       const harness = harnessFor(6, { maxEntries: 4 }, sliceSize);
-      const { id } = await harness.add(playlistUrl, { entries: wanted.map(entryUrl) });
-      harness.runner.start();
-      const { warnings = [] } = await harness.until(id, "succeeded");
+      const { id, warnings = [] } = await harness.run("succeeded", playlistUrl, { entries: wanted.map(entryUrl) });
       expect((await membersOf(harness, id)).map(({ url }) => url)).toEqual([entryUrl(3)]);
       expect(warnings.map(({ code }) => code)).toEqual(codes);
     },
@@ -225,9 +207,7 @@ describe("a task for the entries of a playlist", () => {
 
   test("without `entries` fails, and says how many there are", async () => {
     const harness = harnessFor(5);
-    const { id } = await harness.add(playlistUrl);
-    harness.runner.start();
-    const { error } = await harness.until(id, "failed");
+    const { error } = await harness.run("failed", playlistUrl);
     expect(error).toMatchObject({ code: "playlist", message: expect.stringContaining("is a playlist of 5 entries") });
   });
 
@@ -266,9 +246,7 @@ describe("a task for the entries of a playlist", () => {
   test("with `if_exists: new` fetches every entry again", async () => {
     const harness = harnessFor(2);
     for (const _ of [1, 2]) {
-      const { id } = await harness.add(playlistUrl, { entries: "all", if_exists: "new" });
-      harness.runner.start();
-      await harness.until(id, "succeeded");
+      await harness.run("succeeded", playlistUrl, { entries: "all", if_exists: "new" });
     }
     await harness.runner.stop();
     expect(harness.log.filter(({ msg }) => msg === "run succeeded")).toHaveLength(4);
@@ -281,9 +259,7 @@ describe("a collection that grows", () => {
     const beforeSlice = async (cursor: string) => (cursor === "2" ? held : undefined);
     const { resolver } = createPlaylist(entriesUpTo(4), { beforeSlice });
     const harness = createRunnerHarness({ resolver });
-    const { id } = await harness.add(playlistUrl, { entries: "all" });
-    harness.runner.start();
-    await harness.until(id, ({ counts }) => counts?.succeeded === 2);
+    const { id } = await harness.run(({ counts }) => counts?.succeeded === 2, playlistUrl, { entries: "all" });
     expect(await harness.store.get(id)).toMatchObject({ state: "running", growth: { slice: { next: "2", made: 2 } } });
     release();
     await harness.until(id, "succeeded");
@@ -299,9 +275,7 @@ describe("a collection that grows", () => {
       },
     });
     const harness = createRunnerHarness({ resolver });
-    const { id } = await harness.add(playlistUrl, { entries: "all" });
-    harness.runner.start();
-    const ended = await harness.until(id, "succeeded");
+    const ended = await harness.run("succeeded", playlistUrl, { entries: "all" });
     expect(ended).toMatchObject({ counts: { succeeded: 6 }, error: null });
     expect(cursors).toEqual(["", "2", "2", "4"]);
   });

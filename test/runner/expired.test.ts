@@ -27,16 +27,14 @@ async function openSite(resources: Resources): Promise<Site> {
 }
 
 /** Runs a task whose page lists what `formats` returns for the number of this reading, from 1. */
-async function run(formats: (reading: number) => Format[]) {
+async function runWith(formats: (reading: number) => Format[]) {
   let readings = 0;
   const resolver = createTestResolver(async (url) => {
     readings += 1;
     return pageOf(url, { formats: formats(readings) });
   });
   const harness = createRunnerHarness({ resolver, engine });
-  const { id } = await harness.add();
-  harness.runner.start();
-  const task = await harness.until(id, ({ state }) => state === "succeeded" || state === "failed");
+  const task = await harness.run(({ state }) => state === "succeeded" || state === "failed");
   return { task, readings };
 }
 
@@ -56,7 +54,7 @@ describe("a URL that has expired", () => {
         })
         .write(film.body.subarray(0, half), () => response.destroy());
     });
-    const { task, readings } = await run((reading) => [
+    const { task, readings } = await runWith((reading) => [
       formatOf("only", { url: site.url(`film.mp4?token=${reading}`) }),
     ]);
     expect(task).toMatchObject({
@@ -79,7 +77,7 @@ describe("a URL that has expired", () => {
       served.set(token, count);
       return count <= 3;
     };
-    const { task, readings } = await run((reading) => {
+    const { task, readings } = await runWith((reading) => {
       const lines = stream.lines.map((line) => (line.endsWith(".ts") ? `${line}?token=${reading}` : line));
       const path = `index-${reading}.m3u8`;
       site.resources = merge(site.resources, new Map([[path, hls(mediaPlaylist(lines))]]));
@@ -98,7 +96,7 @@ describe("a URL that has expired", () => {
   test("before the first byte: the page is resolved once more", async () => {
     const site = await openSite(new Map([["film.mp4", film]]));
     site.accepts = (request) => tokenOf(request) === 2;
-    const { task, readings } = await run((reading) => [
+    const { task, readings } = await runWith((reading) => [
       formatOf("only", { url: site.url(`film.mp4?token=${reading}`) }),
     ]);
     expect(task).toMatchObject({ state: "succeeded", attempts: 1 });
@@ -108,7 +106,7 @@ describe("a URL that has expired", () => {
   test("and so has the next: the task fails", async () => {
     const site = await openSite(new Map([["film.mp4", film]]));
     site.accepts = () => false;
-    const { task, readings } = await run((reading) => [
+    const { task, readings } = await runWith((reading) => [
       formatOf("only", { url: site.url(`film.mp4?token=${reading}`) }),
     ]);
     expect(task).toMatchObject({ state: "failed", error: { code: "upstream_status" } });
@@ -117,7 +115,7 @@ describe("a URL that has expired", () => {
 
   test("but is the same again: the task fails without another request", async () => {
     const site = await openSite(new Map());
-    const { task, readings } = await run(() => [formatOf("only", { url: site.url("film.mp4") })]);
+    const { task, readings } = await runWith(() => [formatOf("only", { url: site.url("film.mp4") })]);
     expect(task).toMatchObject({
       state: "failed",
       error: { code: "upstream_status", retryable: false },
@@ -127,7 +125,7 @@ describe("a URL that has expired", () => {
 
   test("again and again, each time after more bytes: the page is resolved 20 times again", async () => {
     let readings = 0;
-    const { runner, add, until } = createRunnerHarness({
+    const { run } = createRunnerHarness({
       resolver: createTestResolver(async (url) => {
         readings += 1;
         return pageOf(url);
@@ -138,9 +136,7 @@ describe("a URL that has expired", () => {
         throw new ServiceError("upstream_status", "status 403", { upstreamStatus: 403 });
       },
     });
-    const { id } = await add();
-    runner.start();
-    await until(id, ({ state }) => state === "failed" || state === "succeeded");
+    await run(({ state }) => state === "failed" || state === "succeeded");
     expect(readings).toBe(21);
   });
 });
@@ -181,7 +177,7 @@ describe("the format that is downloaded again", () => {
     test.each(cases)(`${when} %s`, async (_case, before, after, expected) => {
       const ids: string[] = [];
       let readings = 0;
-      const { runner, add, until } = createRunnerHarness({
+      const { run } = createRunnerHarness({
         resolver: createTestResolver(async (url) => {
           readings += 1;
           const formats = readings === 1 ? before : after;
@@ -196,9 +192,7 @@ describe("the format that is downloaded again", () => {
           return writeMedium(job);
         },
       });
-      const { id } = await add();
-      runner.start();
-      expect(await until(id, "succeeded")).toMatchObject({
+      expect(await run("succeeded")).toMatchObject({
         attempts: when === "at a retry" ? 2 : 1,
       });
       expect(ids).toEqual(["2", expected]);
@@ -211,7 +205,7 @@ describe("the format that is downloaded again", () => {
       return formatOf(format_id, { vcodec: "none", acodec: "mp4a", tbr: 128 });
     });
     const ids: (string | undefined)[] = [];
-    const { runner, add, until } = createRunnerHarness({
+    const { run } = createRunnerHarness({
       resolver: createTestResolver(async (url) => {
         const isFirst = ids.length === 0;
         return pageOf(url, { formats: [picture, ...(isFirst ? sounds : sounds.toReversed())] });
@@ -222,15 +216,13 @@ describe("the format that is downloaded again", () => {
         return writeMedium(job);
       },
     });
-    const { id } = await add();
-    runner.start();
-    await until(id, "succeeded");
+    await run("succeeded");
     expect(ids).toEqual(["a", "a"]);
   });
 
   test("is found by its exact id alone if the task names it", async () => {
     let asked = 0;
-    const { runner, add, until } = createRunnerHarness({
+    const { run } = createRunnerHarness({
       resolver: createTestResolver(async (url) => {
         return pageOf(url, { formats: [asked === 0 ? high : { ...high, format_id: "9" }] });
       }),
@@ -239,9 +231,9 @@ describe("the format that is downloaded again", () => {
         throw failures["after a refusal"];
       },
     });
-    const { id } = await add("https://video.example.com/watch", { format_id: "2" });
-    runner.start();
-    expect(await until(id, "failed")).toMatchObject({ error: { code: "format_unavailable" } });
+    expect(await run("failed", "https://video.example.com/watch", { format_id: "2" })).toMatchObject({
+      error: { code: "format_unavailable" },
+    });
     expect(asked).toBe(1);
   });
 });

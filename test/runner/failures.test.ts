@@ -98,10 +98,8 @@ describe("a failure that is not retryable", () => {
     "upstream_status",
   ] satisfies ErrorCode[])("%s: fails the task at once, its parts removed before", async (code) => {
     const failure = new ServiceError(code, "for good");
-    const { runner, files, add, until } = createRunnerHarness({ downloads: failing(failure) });
-    const { id } = await add();
-    runner.start();
-    const { error, attempts } = await until(id, "failed");
+    const { files, run } = createRunnerHarness({ downloads: failing(failure) });
+    const { error, attempts } = await run("failed");
     const message = code === "too_large" ? "for good (MAX_FILE_BYTES)" : "for good";
     expect(error).toEqual({ code, message, retryable: false });
     expect(attempts).toBe(1);
@@ -110,10 +108,8 @@ describe("a failure that is not retryable", () => {
 
   test("an unexpected error is internal, not retried, and in the log", async () => {
     const fault = new TypeError("x is not a function at /secret/path");
-    const { runner, log, add, until } = createRunnerHarness({ downloads: failing(fault) });
-    const { id } = await add();
-    runner.start();
-    const { error, attempts } = await until(id, "failed");
+    const { runner, log, run } = createRunnerHarness({ downloads: failing(fault) });
+    const { id, error, attempts } = await run("failed");
     expect(error).toMatchObject({ code: "internal", retryable: false });
     expect(error?.message).not.toContain("secret");
     expect(attempts).toBe(1);
@@ -140,10 +136,8 @@ describe("a failure that is not retryable", () => {
 test("no run starts with too little free disk space", async () => {
   const files = { ...createTestFiles(), freeBytes: async () => 99 };
   const resolver = createTestResolver(() => Promise.reject(new Error("must not be asked")));
-  const { runner, add, until } = createRunnerHarness({ files, resolver, minFreeBytes: 100 });
-  const { id } = await add();
-  runner.start();
-  const { error } = await until(id, "failed");
+  const { run } = createRunnerHarness({ files, resolver, minFreeBytes: 100 });
+  const { error } = await run("failed");
   expect(error).toMatchObject({ code: "disk_full" });
   expect(error?.message).toContain("100 bytes must be free (MIN_FREE_BYTES), 99 are");
 });
@@ -168,12 +162,10 @@ test("a run that lasts too long ends with upstream_timeout, in the resolver as i
 
 test("a failure in resolving is treated like others", async () => {
   const blocked = new ServiceError("address_blocked", "127.0.0.1 is not public");
-  const { runner, add, until } = createRunnerHarness({
+  const { run } = createRunnerHarness({
     resolver: createTestResolver(() => Promise.reject(blocked)),
   });
-  const { id } = await add();
-  runner.start();
-  expect(await until(id, "failed")).toMatchObject({
+  expect(await run("failed")).toMatchObject({
     attempts: 1,
     info: null,
     error: { code: "address_blocked" },

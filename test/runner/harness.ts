@@ -24,6 +24,10 @@ export interface RunnerHarness {
   until: (id: string, wanted: Task["state"] | ((task: Task) => boolean)) => Promise<Task>;
   /** Resolves after the first change with downloaded bytes. */
   untilLoading: (id: string) => Promise<Task>;
+  /** Adds a task and starts the runner; resolves as `until` does. */
+  run: (wanted: Parameters<RunnerHarness["until"]>[1], ...task: Parameters<RunnerHarness["add"]>) => Promise<Task>;
+  /** Adds a task and starts the runner; resolves as `untilLoading` does. */
+  startLoading: (...task: Parameters<RunnerHarness["add"]>) => Promise<Task>;
   states: (id: string) => Task["state"][];
 }
 
@@ -108,6 +112,14 @@ export function createRunnerHarness({ downloads, ...options }: RunnerHarnessOpti
     return promise;
   }
 
+  const isLoading = ({ progress }: Task) => (progress?.downloaded_bytes ?? 0) > 0;
+  const add: RunnerHarness["add"] = (url = "https://video.example.com/watch", taskOptions = {}) =>
+    store.create(newTask(url, taskOptions, now()));
+  const run: RunnerHarness["run"] = async (wanted, ...task) => {
+    const { id } = await add(...task);
+    runner.start();
+    return until(id, wanted);
+  };
   return {
     store,
     runner,
@@ -115,9 +127,11 @@ export function createRunnerHarness({ downloads, ...options }: RunnerHarnessOpti
     engine,
     log,
     changes,
-    add: (url = "https://video.example.com/watch", taskOptions = {}) => store.create(newTask(url, taskOptions, now())),
+    add,
     until,
-    untilLoading: (id) => until(id, ({ progress }) => (progress?.downloaded_bytes ?? 0) > 0),
+    untilLoading: (id) => until(id, isLoading),
+    run,
+    startLoading: (...task) => run(isLoading, ...task),
     states: (id) =>
       changesOf(id)
         .map(({ state }) => state)

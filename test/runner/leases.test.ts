@@ -74,7 +74,7 @@ describe("a death of the worker", () => {
       whileRead.push(counts());
       return pageOf(url, { formats: [formatOf("only", { url: `${url.href}?${whileRead.length}` })] });
     });
-    const { runner, add, untilLoading } = createRunnerHarness({
+    const { startLoading } = createRunnerHarness({
       store,
       resolver,
       downloads: async (job, context) => {
@@ -82,9 +82,7 @@ describe("a death of the worker", () => {
         throw new ServiceError("upstream_status", "the server returned 403", { upstreamStatus: 403 });
       },
     });
-    const { id } = await add();
-    runner.start();
-    await untilLoading(id);
+    await startLoading();
     expect(whileRead).toEqual([[1], [1, 0, 1]]);
     expect(counts().slice(3)).toEqual([0, 0]);
   });
@@ -137,11 +135,9 @@ test("heartbeats hold a task longer than its lease", async () => {
     },
   };
   const leaseMs = 1_500;
-  const { runner, add, untilLoading, states } = createRunnerHarness({ store, leaseMs, downloads: neverEnd });
+  const { states, startLoading } = createRunnerHarness({ store, leaseMs, downloads: neverEnd });
   stopTime();
-  const { id } = await add();
-  runner.start();
-  await untilLoading(id);
+  const { id } = await startLoading();
   await vi.advanceTimersByTimeAsync(3 * leaseMs);
   expect(beats.length).toBeGreaterThanOrEqual(6);
   expect(beats).not.toContain(false);
@@ -168,16 +164,14 @@ test("a run whose task another claim has taken is aborted, and changes nothing m
   const clock = createClock();
   const inner = createMemoryStore({ now: clock.now });
   const aborted = Promise.withResolvers<unknown>();
-  const { runner, files, add, untilLoading, log } = createRunnerHarness({
+  const { files, log, startLoading } = createRunnerHarness({
     store: inner,
     now: clock.now,
     leaseMs: 60,
     downloads: (job, context) => neverEnd(job, context).finally(() => aborted.resolve(undefined)),
   });
   stopTime();
-  const { id } = await add();
-  runner.start();
-  await untilLoading(id);
+  const { id } = await startLoading();
   clock.advance(60);
   const claim = await inner.claim({ leaseMs: 600_000 });
   await vi.advanceTimersByTimeAsync(30);
@@ -191,7 +185,7 @@ test("a run whose task another claim has taken is aborted, and changes nothing m
 test("a task that its own runner claims again, as after a suspend, has one run at a time", async () => {
   const clock = createClock();
   let active = 0;
-  const { runner, add, until, untilLoading } = createRunnerHarness({
+  const { add, until, startLoading } = createRunnerHarness({
     now: clock.now,
     leaseMs: 600_000,
     downloads: async (job, context, count) => {
@@ -204,9 +198,7 @@ test("a task that its own runner claims again, as after a suspend, has one run a
       throw context.signal.reason;
     },
   });
-  const { id } = await add("https://a.test/");
-  runner.start();
-  await untilLoading(id);
+  const { id } = await startLoading("https://a.test/");
   clock.advance(600_000);
   await add("https://b.test/");
   expect(await until(id, "succeeded")).toMatchObject({ attempts: 1 });

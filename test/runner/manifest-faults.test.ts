@@ -63,9 +63,7 @@ test("a task is retried while a page that it has read before has no media", asyn
     return response.writeHead(403).end();
   });
   const harness = createRunnerHarness({ resolver, engine, maxAttempts: 4, backoffMs: 1 });
-  const { id } = await harness.add();
-  harness.runner.start();
-  const done = await harness.until(id, ({ state }) => state === "succeeded" || state === "failed");
+  const done = await harness.run(({ state }) => state === "succeeded" || state === "failed");
   expect(done).toMatchObject({ state: "succeeded", attempts: 3 });
 });
 

@@ -27,15 +27,13 @@ describe("a run that cannot reach the store", () => {
       return inner.heartbeat(...call);
     };
     const ended = Promise.withResolvers<number>();
-    const { runner, add, untilLoading } = createRunnerHarness({
+    const { startLoading } = createRunnerHarness({
       store: { ...inner, heartbeat },
       leaseMs,
       downloads: (job, context) => neverEnd(job, context).finally(() => ended.resolve(performance.now())),
     });
     stopTime();
-    const { id } = await add();
-    runner.start();
-    await untilLoading(id);
+    await startLoading();
     await vi.advanceTimersByTimeAsync(2 * leaseMs);
     const heldMs = (await ended.promise) - sentMs;
     expect(heldMs).toBeGreaterThan(leaseMs / 2);
@@ -48,7 +46,7 @@ describe("a run that cannot reach the store", () => {
     const heartbeat: TaskStore["heartbeat"] = (...call) =>
       isDown ? Promise.reject(unavailable) : inner.heartbeat(...call);
     const leaseMs = 300;
-    const { runner, add, until, untilLoading, log, states } = createRunnerHarness({
+    const { until, log, states, startLoading } = createRunnerHarness({
       store: { ...inner, heartbeat },
       leaseMs,
       downloads(job, context, count) {
@@ -58,9 +56,7 @@ describe("a run that cannot reach the store", () => {
       },
     });
     stopTime();
-    const { id } = await add();
-    runner.start();
-    await untilLoading(id);
+    const { id } = await startLoading();
     await vi.advanceTimersByTimeAsync(leaseMs);
     expect(await until(id, "succeeded")).toMatchObject({ attempts: 1 });
     expect(states(id)).toEqual(["queued", "running", "queued", "running", "succeeded"]);
@@ -74,7 +70,7 @@ describe("a run that cannot reach the store", () => {
     const inner = createMemoryStore();
     let downloads = 0;
     const leaseMs = 100;
-    const { runner, add, until, log } = createRunnerHarness({
+    const { log, run } = createRunnerHarness({
       leaseMs,
       store: {
         ...inner,
@@ -90,9 +86,7 @@ describe("a run that cannot reach the store", () => {
       },
     });
     stopTime();
-    const { id } = await add();
-    runner.start();
-    await until(id, "succeeded");
+    await run("succeeded");
     expect(log[1]).toMatchObject({ msg: expect.stringMatching(/^run (interrupted|ended)/) });
     expect(downloads).toBe(1);
   });
@@ -108,15 +102,13 @@ describe("a task that another process cancels or deletes", () => {
     const { store, unheard } = withUnheardChanges(createMemoryStore());
     const aborted = Promise.withResolvers<unknown>();
     const leaseMs = 300;
-    const { runner, add, untilLoading, log } = createRunnerHarness({
+    const { log, startLoading } = createRunnerHarness({
       store,
       leaseMs,
       downloads: (job, context) => neverEnd(job, context).finally(() => aborted.resolve(undefined)),
     });
     stopTime();
-    const { id } = await add();
-    runner.start();
-    await untilLoading(id);
+    const { id } = await startLoading();
     await unheard(() => end(store, id));
     await vi.advanceTimersByTimeAsync(leaseMs / 2);
     await aborted.promise;

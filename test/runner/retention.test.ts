@@ -67,13 +67,11 @@ test("a list is read again where its tasks expire, not all of it in each pass", 
 
 test("a task is deleted when its time has come, while the service runs", async () => {
   const clock = createClock();
-  const { runner, store, files, add, until } = createRunnerHarness({
+  const { store, files, run } = createRunnerHarness({
     now: clock.now,
     retentionS: 1,
   });
-  const { id } = await add();
-  runner.start();
-  await until(id, "succeeded");
+  const { id } = await run("succeeded");
   expect(files.results()).toEqual([id]);
   clock.advance(1001);
   await vi.waitUntil(async () => (await store.get(id)) === undefined, 60_000);

@@ -158,7 +158,7 @@ test("the engine gets the chosen formats, the folder and the limits", async () =
     thumbnails: [poster, { ...poster, url: "nowhere" }],
   };
   const jobs: unknown[] = [];
-  const { runner, add, until } = createRunnerHarness({
+  const { run } = createRunnerHarness({
     resolver: createTestResolver(async (url) => pageOf(url, { formats, ...described })),
     maxFileBytes: 1234,
     maxLiveS: 56,
@@ -167,9 +167,7 @@ test("the engine gets the chosen formats, the folder and the limits", async () =
       return writeMedium(job);
     },
   });
-  const { id } = await add();
-  runner.start();
-  await until(id, "succeeded");
+  const { id } = await run("succeeded");
   expect(jobs).toEqual([
     {
       format: formats[1],
@@ -314,10 +312,8 @@ test("a concurrency of 0 runs nothing", async () => {
 });
 
 test("a resolver without formats fails the task with no_media", async () => {
-  const { runner, add, until } = createRunnerHarness({ resolver: createStubResolver() });
-  const { id } = await add();
-  runner.start();
-  const { error, attempts } = await until(id, "failed");
+  const { run } = createRunnerHarness({ resolver: createStubResolver() });
+  const { error, attempts } = await run("failed");
   expect(error).toMatchObject({ code: "no_media", retryable: false });
   expect(error?.message).toContain("resolver stub");
   expect(attempts).toBe(1);
@@ -385,15 +381,13 @@ test.each([
   ],
 ])("the engine gets the page's URL: %s", async (_case, url, webpage_url, expected) => {
   const pages: string[] = [];
-  const { runner, add, until } = createRunnerHarness({
+  const { run } = createRunnerHarness({
     resolver: createTestResolver(async (asked) => pageOf(asked, { webpage_url })),
     downloads: async (job) => {
       pages.push(job.pageUrl);
       return writeMedium(job);
     },
   });
-  const { id } = await add(url);
-  runner.start();
-  await until(id, "succeeded");
+  await run("succeeded", url);
   expect(pages).toEqual([expected]);
 });

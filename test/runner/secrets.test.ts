@@ -1,6 +1,5 @@
-import { afterAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
-import { buildApp } from "../http/app.ts";
 import type { DownloadFormat } from "../../src/model/page-info.ts";
 import type { ResolveContext } from "../../src/resolvers/resolver.ts";
 import { formatOf } from "../formats.ts";
@@ -9,6 +8,7 @@ import { resource } from "../media/resources.ts";
 import { startTestSite } from "../media/test-site.ts";
 import { createRunnerHarness } from "./harness.ts";
 import { createTestResolver, pageOf } from "./resolver.ts";
+import { openApp } from "../http/open-app.ts";
 
 const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
 afterAll(() => engine.close());
@@ -25,12 +25,10 @@ test("everything that a page is known for is stored", async () => {
     extractor_version: "2026.10.26",
     formats: [formatOf("only", { http_headers: { "User-Agent": "Player/1.0" }, http_chunk_size: 10_000 })],
   });
-  const { runner, add, until } = createRunnerHarness({
+  const { run } = createRunnerHarness({
     resolver: createTestResolver(async () => structuredClone(page)),
   });
-  const { id } = await add();
-  runner.start();
-  expect((await until(id, "succeeded")).info).toEqual(page);
+  expect((await run("succeeded")).info).toEqual(page);
 });
 
 test("cookies, credentials and fragments reach the site, and neither the API, the store nor the log", async () => {
@@ -81,8 +79,7 @@ test("cookies, credentials and fragments reach the site, and neither the API, th
     formatOf("parts", { protocol: "dash", height: 360 }),
   ]);
 
-  const app = await buildApp({ store, files });
-  onTestFinished(() => app.close());
+  const app = await openApp({ store, files });
   const answers = await Promise.all(["/tasks/", `/tasks/${good.id}`, `/tasks/${bad.id}`].map((url) => app.inject(url)));
   expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200, 200]);
   const stored = [await store.get(good.id), await store.get(bad.id), changes];

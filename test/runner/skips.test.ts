@@ -1,7 +1,5 @@
 import { createHash } from "node:crypto";
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import type { DownloadJob } from "../../src/engines/engine.ts";
 import type { Format } from "../../src/model/page-info.ts";
@@ -12,6 +10,7 @@ import { formatOf } from "../formats.ts";
 import { createTestResolver, pageOf } from "./resolver.ts";
 import { createRunnerHarness } from "./harness.ts";
 import { writeMedium } from "./engine.ts";
+import { listen } from "../net/listen.ts";
 
 const id = "dQw4w9WgXcQ";
 const prefix = createHash("sha256").update(id).digest("hex").slice(0, 4);
@@ -38,10 +37,8 @@ async function startSponsorBlock(answer: readonly Segment[] | number | string) {
       response.end(JSON.stringify([other, { videoID: id, segments: answer }]));
     }
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const port = await listen(server);
   onTestFinished(() => void server.close());
-  const { port } = server.address() as AddressInfo;
   return { url: `http://127.0.0.1:${port}/`, asked };
 }
 

@@ -26,7 +26,7 @@ test("stop waits until every run has ended; then nothing is claimed", async () =
   let ended = false;
   const store = createMemoryStore();
   const claims = vi.spyOn(store, "claim");
-  const { runner, add, untilLoading } = createRunnerHarness({
+  const { runner, add, startLoading } = createRunnerHarness({
     store,
     downloads: async (job, context) => {
       await neverEnd(job, context).catch(() => gate.promise);
@@ -34,9 +34,7 @@ test("stop waits until every run has ended; then nothing is claimed", async () =
       throw context.signal.reason;
     },
   });
-  const { id } = await add();
-  runner.start();
-  await untilLoading(id);
+  await startLoading();
   const stops = [runner.stop(), runner.stop()];
   gate.resolve();
   await Promise.all(stops);
@@ -101,9 +99,7 @@ test("a run whose result is being saved at the stop succeeds", async () => {
       },
     },
   });
-  const { id } = await harness.add();
-  harness.runner.start();
-  await harness.until(id, "succeeded");
+  const { id } = await harness.run("succeeded");
   await harness.runner.stop();
   expect(await harness.store.get(id)).toMatchObject({ state: "succeeded", attempts: 1 });
   expect(files.results()).toEqual([id]);

@@ -71,7 +71,7 @@ test("a task whose outcome cannot be stored during the lease is claimed again", 
 });
 
 test("progress that cannot be stored does not end the run", async () => {
-  const { runner, add, until } = createRunnerHarness({
+  const { run } = createRunnerHarness({
     store: faulty((call, { progress }) => call === "update" && progress?.downloaded_bytes === 5),
     downloads: async (job, context, count) => {
       if (count > 1) throw new ServiceError("no_media", "the run was ended");
@@ -80,21 +80,17 @@ test("progress that cannot be stored does not end the run", async () => {
     },
   });
   const bytes = { downloaded_bytes: 6, total_bytes: 100 };
-  const { id } = await add();
-  runner.start();
-  await until(id, ({ progress }) => progress?.downloaded_bytes === 6);
+  await run(({ progress }) => progress?.downloaded_bytes === 6);
 });
 
 test("an unavailable store delays the stop by two seconds at most", async () => {
   let isDown = false;
-  const { runner, log, add, untilLoading } = createRunnerHarness({
+  const { runner, log, startLoading } = createRunnerHarness({
     store: faulty((call) => isDown && call === "update"),
     leaseMs: 600_000,
     downloads: neverEnd,
   });
-  const { id } = await add();
-  runner.start();
-  await untilLoading(id);
+  await startLoading();
   isDown = true;
   await runner.stop();
   expect(log.at(-1)).toMatchObject({
@@ -105,12 +101,10 @@ test("an unavailable store delays the stop by two seconds at most", async () => 
 });
 
 test("files that cannot be removed are logged in one line, and nothing else happens", async () => {
-  const { runner, store, files, log, add, until } = createRunnerHarness();
+  const { store, files, log, add, until, run } = createRunnerHarness();
   const broken = new ServiceError("unavailable", "cannot remove the file: EIO");
   files.remove = () => Promise.reject(broken);
-  const { id } = await add();
-  runner.start();
-  await until(id, "succeeded");
+  const { id } = await run("succeeded");
   await store.delete(id);
   await vi.waitUntil(() => log.length === 3, 60_000);
   expect(log[2]).toMatchObject({ task: id, code: "unavailable", reason: broken.message });

@@ -1,12 +1,11 @@
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Cue } from "../../src/remux/additions.ts";
 import { readSubtitles } from "../../src/subtitles/read.ts";
 import { writeWebVtt } from "../../src/subtitles/write.ts";
 import { isChromiumMissing, launchChromium } from "../web/chromium.ts";
+import { listen } from "../net/listen.ts";
 
 /** Returns the cues of a `<track>`: times, and the text that is shown. */
 const readTrack = `async (url) => {
@@ -66,9 +65,8 @@ describe.skipIf(isChromiumMissing)("Chromium shows every cue of a file that is w
       response.writeHead(200, { "content-type": isTrack ? "text/vtt" : "text/html" });
       response.end(isTrack ? written : "<!DOCTYPE html><body></body>");
     });
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const port = await listen(server);
+    const origin = `http://127.0.0.1:${port}`;
     const page = await browser.newPage();
     try {
       await page.goto(origin);

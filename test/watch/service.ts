@@ -1,17 +1,16 @@
 import type { AddressInfo } from "node:net";
-import { onTestFinished } from "vitest";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { createTaskEvents } from "../../src/feed/task-events.ts";
 import type { App } from "../../src/http/app.ts";
-import { type AppOptions, buildApp } from "../http/app.ts";
+import { type AppOptions } from "../http/app.ts";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { halfway } from "./task.ts";
+import { openApp } from "../http/open-app.ts";
 
 /** Starts a service on a port of 127.0.0.1, closed after the test. */
-export async function listen(options: AppOptions = {}, port = 0): Promise<{ app: App; url: URL }> {
-  const app = await buildApp(options);
-  onTestFinished(() => app.close());
+export async function serve(options: AppOptions = {}, port = 0): Promise<{ app: App; url: URL }> {
+  const app = await openApp(options);
   await app.listen({ host: "127.0.0.1", port });
   return { app, url: new URL(`http://127.0.0.1:${(app.server.address() as AddressInfo).port}/`) };
 }

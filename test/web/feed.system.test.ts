@@ -3,7 +3,6 @@ import type { AddressInfo } from "node:net";
 import { effect } from "@preact/signals";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { App } from "../../src/http/app.ts";
-import { buildApp } from "../http/app.ts";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { ServiceError } from "../../src/model/errors.ts";
@@ -14,6 +13,8 @@ import { createTasks, type Tasks } from "../../src/web/tasks/tasks.ts";
 import { pageInfo } from "../page-info.ts";
 import { halfway } from "../watch/task.ts";
 import { addCollection } from "./page/stored-tasks.ts";
+import { openApp } from "../http/open-app.ts";
+import { listen } from "../net/listen.ts";
 
 interface Service {
   app: App;
@@ -23,8 +24,7 @@ interface Service {
 }
 
 async function serve(store: TaskStore, port = 0): Promise<Service> {
-  const app = await buildApp({ store });
-  onTestFinished(() => app.close());
+  const app = await openApp({ store });
   const paths: string[] = [];
   app.server.on("request", ({ url = "" }) => void paths.push(url));
   await app.listen({ host: "127.0.0.1", port });
@@ -196,8 +196,7 @@ describe("the page's tasks", () => {
       if (times.length === 2) resolve();
     });
     onTestFinished(() => void server.close());
-    await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-    const { port } = server.address() as AddressInfo;
+    const port = await listen(server);
     const tasks = createTasks(new URL(`http://127.0.0.1:${port}/`));
     follow(tasks);
     await promise;
@@ -217,8 +216,7 @@ describe("the page's tasks", () => {
       else asked[lists.push(response) - 1]?.resolve();
     });
     onTestFinished(() => server.close().closeAllConnections());
-    await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-    const { port } = server.address() as AddressInfo;
+    const port = await listen(server);
     const tasks = createTasks(new URL(`http://127.0.0.1:${port}/`));
     follow(tasks);
     await asked[0]?.promise;

@@ -1,11 +1,11 @@
-import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { createServer as createTcpServer, type AddressInfo } from "node:net";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer as createTcpServer } from "node:net";
 import type { Lookup } from "../../../src/net/addresses/address-guard.ts";
 import { openGuardedProxy } from "../../../src/net/proxy/guarded-proxy.ts";
 import { openYtDlp, type YtDlp, type YtDlpOptions } from "../../../src/resolvers/ytdlp/yt-dlp.ts";
 import { createTestLog } from "../../log.ts";
 import { installed } from "./installed.ts";
+import { listen } from "../../net/listen.ts";
 
 /** yt-dlp behind a guarded proxy that may reach 127.0.0.1 only, with its log. */
 export interface YtDlpHarness extends AsyncDisposable {
@@ -91,12 +91,6 @@ export async function openCanary(): Promise<Canary> {
       server.close();
     },
   };
-}
-
-async function listen(server: Server | ReturnType<typeof createTcpServer>, host: string) {
-  server.listen(0, host);
-  await once(server, "listening");
-  return (server.address() as AddressInfo).port;
 }
 
 /** Responds with an HTML page. */

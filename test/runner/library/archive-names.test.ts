@@ -1,11 +1,11 @@
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { foldName } from "../../../src/runner/library/names.ts";
 import { parseTemplate } from "../../../src/runner/library/template.ts";
-import { buildApp } from "../../http/app.ts";
 import { addCollection } from "../../http/finished-collection.ts";
 import { readEntries } from "../../http/zip-entries.ts";
 import type { PageInfo } from "../../../src/model/page-info.ts";
 import { createLibraryHarness, oddTitles } from "./harness.ts";
+import { openApp } from "../../http/open-app.ts";
 
 /** Puts tasks of a collection into a library, one after the other; returns the paths there and those of the archive. */
 async function placeAll(text: string, pages: readonly Partial<PageInfo>[]) {
@@ -13,8 +13,7 @@ async function placeAll(text: string, pages: readonly Partial<PageInfo>[]) {
   const template = parseTemplate(text);
   const library = await open({ template });
   library.start();
-  const app = await buildApp({ store, files, template });
-  onTestFinished(() => app.close());
+  const app = await openApp({ store, files, template });
   const { id, finish } = await addCollection({ store, files, count: pages.length, library });
   for (const [number, page] of pages.entries()) await untilPlaced(await finish(page, String(number)));
   const { rawPayload } = await app.inject(`/tasks/${id}/files.zip`);

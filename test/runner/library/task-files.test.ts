@@ -10,6 +10,7 @@ import { createTestFiles } from "../files.ts";
 import { createRunnerHarness } from "../harness.ts";
 import { buildApp } from "../../http/app.ts";
 import { createLibraryHarness } from "./harness.ts";
+import { openApp } from "../../http/open-app.ts";
 
 /** Runs a task with a library until its file is there. */
 async function placeOne() {
@@ -32,8 +33,7 @@ async function placeOne() {
   });
   const { runner, add, until } = createRunnerHarness({ store, files, library });
   onTestFinished(() => library.stop());
-  const app = await buildApp({ store, files, library });
-  onTestFinished(() => app.close());
+  const app = await openApp({ store, files, library });
   library.start();
   runner.start();
   const { id } = await add();
@@ -91,8 +91,7 @@ it("DELETE of the file with ?library=true keeps the task, which then has none th
 
 it("DELETE with ?library=true is refused while the service has no library, if the task has files there", async () => {
   const { id, path, store } = await placeOne();
-  const app = await buildApp({ store, files: createTestFiles() });
-  onTestFinished(() => app.close());
+  const app = await openApp({ store, files: createTestFiles() });
   for (const url of [`/tasks/${id}?library=true`, `/tasks/${id}/file?library=true`]) {
     const response = await app.inject({ method: "DELETE", url });
     expect(response.json()).toMatchObject({ code: "conflict", detail: expect.stringContaining('"A film.mp4"') });

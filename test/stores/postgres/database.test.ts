@@ -1,8 +1,8 @@
-import { once } from "node:events";
-import { type AddressInfo, createServer } from "node:net";
+import { createServer } from "node:net";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { connectionConfig, createDatabase } from "../../../src/stores/postgres/database.ts";
 import { isConnectionLost } from "../../../src/stores/postgres/database-errors.ts";
+import { listen } from "../../net/listen.ts";
 
 test("a connection that the server ends as soon as it is ready only fails its transaction", async () => {
   const uncaught: unknown[] = [];
@@ -36,10 +36,9 @@ async function startEndingServer(): Promise<string> {
     socket.on("error", () => {});
     socket.once("data", () => socket.end(Buffer.concat([authenticationOk, readyForQuery, fatal])));
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const port = await listen(server);
   onTestFinished(() => void server.close());
-  return `postgres://user@127.0.0.1:${(server.address() as AddressInfo).port}/name`;
+  return `postgres://user@127.0.0.1:${port}/name`;
 }
 
 /** A message of the protocol (PostgreSQL 18, §54.7): its type, its length with the length field, its body. */

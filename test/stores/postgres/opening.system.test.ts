@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createServer, type AddressInfo } from "node:net";
+import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import { expect, inject, onTestFinished, test } from "vitest";
@@ -9,6 +9,7 @@ import { newTask } from "../../../src/feed/task-changes.ts";
 import { addFile } from "../../contracts/task-store/files.ts";
 import { openDatabase } from "../../postgres/database.ts";
 import { query } from "./query.ts";
+import { listen } from "../../net/listen.ts";
 
 test.each([
   ["postgres:", "STORE_URL must name a database, as in postgres://user@host/database"],
@@ -90,10 +91,8 @@ test("a server that speaks HTTP is no database", async () => {
   const server = createServer((socket) =>
     socket.on("error", () => {}).once("data", () => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n")),
   );
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const port = await listen(server);
   onTestFinished(() => void server.close());
-  const { port } = server.address() as AddressInfo;
   const failure = await failureOf(`postgres://u:secret@127.0.0.1:${port}/d`);
   expect(failure).toMatch(/terminated/);
   expect(failure).not.toMatch("secret");
@@ -253,9 +252,8 @@ async function failureOf(url: string): Promise<string> {
 }
 
 async function closedPort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
+  const server = createServer();
+  const port = await listen(server);
   server.close();
   await once(server, "close");
   return port;

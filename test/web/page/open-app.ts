@@ -1,5 +1,4 @@
 import { mkdtemp, rm } from "node:fs/promises";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, onTestFinished } from "vitest";
@@ -13,6 +12,7 @@ import type { Resolver, ResolveContext } from "../../../src/resolvers/resolver.t
 import { createMemoryStore } from "../../../src/stores/sqlite/sqlite-store.ts";
 import type { TaskStore } from "../../../src/stores/store.ts";
 import { createTaskEvents } from "../../../src/feed/task-events.ts";
+import { listenApp } from "../../http/open-app.ts";
 
 /** The service on a port of 127.0.0.1, which runs no tasks: the test changes them in its store. */
 export interface PageApp {
@@ -76,8 +76,7 @@ async function startApp(options: AppOptions): Promise<[PageApp, close: () => Pro
     finishMs: 0,
     ...options,
   });
-  await app.listen({ host: "127.0.0.1", port: 0 });
-  const { port } = app.server.address() as AddressInfo;
+  const port = await listenApp(app);
   const close = async () => {
     await app.close();
     await rm(folder, { recursive: true });
