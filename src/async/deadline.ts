@@ -39,6 +39,17 @@ export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal):
   return await Promise.race([promise, aborted]);
 }
 
+/** Returns what `work` resolves with, or its ServiceError. Rejects with `signal.reason` if `signal` is aborted, and with all other errors. */
+export async function orServiceError<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T | ServiceError> {
+  try {
+    return await work();
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof ServiceError) return error;
+    throw error;
+  }
+}
+
 /** Resolves after this many milliseconds, or at once when `signal` is aborted. */
 export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
   await delay(ms, undefined, { signal }).catch(() => {});

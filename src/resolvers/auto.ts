@@ -1,5 +1,5 @@
 import { ServiceError } from "../model/errors.ts";
-import { startDeadline } from "../async/deadline.ts";
+import { orServiceError, startDeadline } from "../async/deadline.ts";
 import { urlForMessage } from "../net/http-url.ts";
 import { PageInfo } from "../model/page-info.ts";
 import { listerOf } from "./entries.ts";
@@ -125,13 +125,7 @@ async function withinShare<T>(
   const shareMs = Math.max(0, Math.floor(share * (deadlineMs - startedMs)));
   using deadline = startDeadline(signal, shareMs, what);
   const own = { ...context, signal: deadline.signal, deadlineMs: startedMs + shareMs };
-  try {
-    return await request(own);
-  } catch (error) {
-    signal.throwIfAborted();
-    if (error instanceof ServiceError) return error;
-    throw error;
-  }
+  return await orServiceError(signal, () => request(own));
 }
 
 /** Returns the error if yt-dlp may know the document, or be let in with its login; throws all others. */

@@ -1,3 +1,4 @@
+import { orServiceError } from "../../async/deadline.ts";
 import { ServiceError } from "../../model/errors.ts";
 import type { StatedChapter } from "../../model/entry.ts";
 import { audioDecision } from "../../model/format-ranking.ts";
@@ -77,24 +78,13 @@ async function describe(document: Document, deps: DescribeDeps, depth = 0): Prom
   for (const playerUrl of findPlayers(page, { frames, url, isPlayer: depth > 0 })) {
     const fetched = await deps.linkFetcher.fetchPage(playerUrl, url, { isPlayer: true, entriesStart: 0 });
     if (fetched === null) continue;
-    const player = await describePlayer({ ...fetched, from: url }, deps, depth + 1);
-    if (player === null || player.formats.length === 0) continue;
+    const player = await orServiceError(deps.signal, () => describe({ ...fetched, from: url }, deps, depth + 1));
+    if (player instanceof ServiceError || player.formats.length === 0) continue;
     const { duration, live_status } = merged.fields;
     const { subtitles: _, ...sources } = merged.fields.sources;
     return addPlayer(isTrailer ? { ...page, duration, live_status, sources, subtitles: {} } : page, player);
   }
   return page;
-}
-
-/** Returns null if it is a manifest that cannot be read. */
-async function describePlayer(player: Document, deps: DescribeDeps, depth: number): Promise<Description | null> {
-  try {
-    return await describe(player, deps, depth);
-  } catch (error) {
-    deps.signal.throwIfAborted();
-    if (error instanceof ServiceError) return null;
-    throw error;
-  }
 }
 
 async function describeDocument(document: Document, deps: DescribeDeps): Promise<Description> {

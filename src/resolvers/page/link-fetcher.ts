@@ -1,4 +1,4 @@
-import { type Deadline, startDeadline } from "../../async/deadline.ts";
+import { type Deadline, orServiceError, startDeadline } from "../../async/deadline.ts";
 import { ServiceError } from "../../model/errors.ts";
 import { maxLinkedBytes } from "../../manifests/dash/links.ts";
 import { createFormatIds, joinSubtitles, type Manifest, maxManifestLength } from "../../manifests/manifest.ts";
@@ -198,14 +198,8 @@ export class LinkFetcher implements Disposable {
   /** Returns the request's result or its error; rejects only when the signal is aborted. */
   async #try<T>(request: (signal: AbortSignal) => Promise<T>): Promise<T | ServiceError> {
     const { signal, timeoutMs } = this.#options;
-    this.#deadline ??= startDeadline(signal, timeoutMs, "what the page leads to");
-    try {
-      return await request(this.#deadline.signal);
-    } catch (error) {
-      signal.throwIfAborted();
-      if (error instanceof ServiceError) return error;
-      throw error;
-    }
+    const deadline = (this.#deadline ??= startDeadline(signal, timeoutMs, "what the page leads to"));
+    return orServiceError(signal, () => request(deadline.signal));
   }
 }
 

@@ -1,4 +1,4 @@
-import { startDeadline } from "../../async/deadline.ts";
+import { orServiceError, startDeadline } from "../../async/deadline.ts";
 import { ServiceError } from "../../model/errors.ts";
 import { maxLinkedBytes } from "../../manifests/dash/links.ts";
 import { createFormatIds, joinSubtitles, maxManifestLength } from "../../manifests/manifest.ts";
@@ -152,7 +152,7 @@ async function readFormatsAt(
   const shareMs = Math.max(0, Math.floor(manifestShare * (deadlineMs - performance.now())));
   const timeoutMs = Math.min(maxTimeoutMs, shareMs);
   using deadline = startDeadline(signal, timeoutMs, `GET ${urlForMessage(new URL(url))}`);
-  try {
+  return await orServiceError(signal, async () => {
     const headers = createSiteHeaders({ url, ...demands }, pageUrl);
     const fetchBody = async (from: URL, maxBytes = maxLinkedBytes) => {
       const response = await client.get(from, { signal: deadline.signal, owner, maxBytes, headers });
@@ -166,9 +166,5 @@ async function readFormatsAt(
     });
     const formats = manifest.formats.map((format) => ({ ...format, ...demands, languagePreference: -1, isDub: false }));
     return { formats, subtitles: manifest.subtitles };
-  } catch (error) {
-    signal.throwIfAborted();
-    if (error instanceof ServiceError) return error;
-    throw error;
-  }
+  });
 }

@@ -10,6 +10,7 @@ import type { SegmentList } from "../../../manifests/segments.ts";
 import { decodeManifest, sniffManifest } from "../../../manifests/text.ts";
 import { fetchManifest } from "../parts/fetch-manifest.ts";
 import { aheadByDate, readClock } from "./site-clock.ts";
+import { orServiceError } from "../../../async/deadline.ts";
 import { ServiceError } from "../../../model/errors.ts";
 import type { Format } from "../../../model/page-info.ts";
 import type { HeadersFor, HttpClient } from "../../../net/client.ts";
@@ -166,13 +167,8 @@ export class ManifestReader {
   }
 
   async #tryRead<T>(read: () => Promise<T>): Promise<T | undefined> {
-    try {
-      return await read();
-    } catch (error) {
-      this.#signal.throwIfAborted();
-      if (error instanceof ServiceError) return undefined;
-      throw error;
-    }
+    const result = await orServiceError(this.#signal, read);
+    return result instanceof ServiceError ? undefined : result;
   }
 
   async #openMpd(url: URL, headers: HeadersFor, { base = 0, isReload = false } = {}): Promise<ReadMpd> {
