@@ -109,3 +109,45 @@ describe.each(cases)(
     });
   },
 );
+
+/** Writes a copy of a file with one track whose samples all refer to the first sample entry, as Chromium reads it; returns its path. */
+function withFirstEntry(path: string): string {
+  const bytes = readFileSync(path);
+  const at = bytes.indexOf("stsc") + 4;
+  for (let i = 0; i < bytes.readUInt32BE(at + 4); i++) bytes.writeUInt32BE(1, at + 16 + 12 * i);
+  writeFileSync(folder.path("first-entry.mp4"), bytes);
+  return folder.path("first-entry.mp4");
+}
+
+describe.each([
+  ["libx264", ["-profile:v", "baseline"], ["-profile:v", "high", "-bf", "2"]],
+  ["libx265", ["-x265-params", "ctu=32:log-level=none"], ["-x265-params", "ctu=16:sao=0:log-level=none"]],
+])("fragmented MP4 of %s", (encoder, ...params) => {
+  describe.skipIf(missing(encoder))("whose parameters change", () => {
+    let files: string[];
+    beforeAll(() => {
+      files = params.map((own, index) => {
+        const name = `${encoder}-${index}.mp4`;
+        const fragmented = "-movflags frag_keyframe+empty_moov+default_base_moof".split(" ");
+        folder.make(name, ...videoInput(2), "-c:v", encoder, "-g", "13", ...own, ...fragmented);
+        return folder.path(name);
+      });
+    });
+
+    it("plays where players read only the first sample entry, too", async () => {
+      const [first, second] = files as [string, string];
+      const path = await join([first, second, first], "fmp4");
+      const pictures = [first, second, first].flatMap(picturesOf);
+      expect(picturesOf(path)).toEqual(pictures);
+      expect(picturesOf(withFirstEntry(path))).toEqual(pictures);
+    });
+
+    it("keeps its samples as they are until then", async () => {
+      const [first, second] = files as [string, string];
+      const samplesOf = (path: string) =>
+        readMediaSync("ffprobe", ..."-v error -show_entries packet=size -of csv=p=0".split(" "), path);
+      expect(samplesOf(await join([first, first], "fmp4"))).toBe(samplesOf(first).repeat(2));
+      expect(samplesOf(await join([first, second], "fmp4")).startsWith(samplesOf(first))).toBe(true);
+    });
+  });
+});

@@ -5,11 +5,12 @@ import { createAvcSlices, maxSliceHeaderBytes } from "../nal/avc-slices.ts";
 import { lengthBytesOf, nalUnits } from "../nal/nal-units.ts";
 import type { Sample, TrackFormat } from "../samples.ts";
 import { isSameFormat, type TrackOutput } from "../track-output.ts";
+import { type AddSets, configurationOf, hevcType, setsOf } from "./own-sets.ts";
 
 /**
  * Writes video whose parts do not continue each other so that decoders can continue at each join. If a part begins within an open
  * group of pictures, pictures that are shown before its first one are left out: they need others before it. The numbers of the
- * rest are changed.
+ * rest are changed. Once the format has changed, samples that decoding can start with have its parameter sets too.
  */
 export function createVideoJoins(output: TrackOutput) {
   let format: TrackFormat | undefined;
@@ -20,6 +21,7 @@ export function createVideoJoins(output: TrackOutput) {
   let isFirst = true;
   let resets = 0;
   let change = keepSample;
+  let addSets: AddSets | null = null;
 
   /** Joins a part that begins with the sample, after a copy of it if its join is "reset"; returns whether it is. */
   function join(sample: Sample, kind: Start | null, { sampleEntry, ...others }: TrackFormat): boolean {
@@ -47,6 +49,7 @@ export function createVideoJoins(output: TrackOutput) {
   return {
     setFormat(next: TrackFormat): void {
       if (isSameFormat(next, format)) return;
+      if (format !== undefined) addSets = setsOf(next.sampleEntry);
       format = next;
       output.setFormat(next);
     },
@@ -55,7 +58,8 @@ export function createVideoJoins(output: TrackOutput) {
       isJoin = true;
       isAtJoin = true;
     },
-    write(sample: Sample): void {
+    write(given: Sample): void {
+      const sample = addSets && (given.isSync || isAtJoin) ? { ...given, data: addSets(given.data) } : given;
       const isCopied = beginPart(sample);
       const { data, isLost } = change(sample.data);
       // A reader that looks for where decoding can start has to find the copy.
@@ -196,15 +200,6 @@ function createHevcJoin(sampleEntry: Uint8Array): (sample: Uint8Array) => Joined
     }
     return { data, isLost: false };
   };
-}
-
-const hevcType = (unit: Buffer): number => (unit.readUInt8(0) >> 1) & 0x3f;
-
-/** Returns the content of the configuration in a sample entry; `null`: it has none of this type. */
-function configurationOf(sampleEntry: Uint8Array, type: string): Buffer | null {
-  const entry = Buffer.from(sampleEntry.buffer, sampleEntry.byteOffset, sampleEntry.length);
-  const found = entry.indexOf(type, 86, "latin1");
-  return found < 0 ? null : entry.subarray(found + 4);
 }
 
 /** Returns how many bytes the lengths of NAL units have in samples of this entry; `null`: it is of another codec. */
