@@ -7,6 +7,14 @@ import { type FileStore, inUseMs, oldMs } from "../../src/files/files.ts";
 
 /** The contract of `src/files/files.ts`; `open` returns an empty file store. */
 export function describeFiles(name: string, open: () => FileStore): void {
+  /** Opens a store with one result. */
+  async function openKept() {
+    const files = open();
+    const id = randomUUIDv7();
+    await keep(files, id, "content");
+    return { files, id };
+  }
+
   describe(`${name}, as any file store,`, () => {
     it("opens a work folder for a task, the same one each time", async () => {
       const files = open();
@@ -56,9 +64,7 @@ export function describeFiles(name: string, open: () => FileStore): void {
     });
 
     it("says that a result is in use, until a minute after the last mark", async () => {
-      const files = open();
-      const id = randomUUIDv7();
-      await keep(files, id, "content");
+      const { files, id } = await openKept();
       const opened = (await files.open(id))!;
       const { mtimeMs } = await opened.handle.stat();
       await opened.markInUse();
@@ -72,9 +78,7 @@ export function describeFiles(name: string, open: () => FileStore): void {
     });
 
     it("says that a result is not in use, however new it is, and removes it with what a run has left", async () => {
-      const files = open();
-      const id = randomUUIDv7();
-      await keep(files, id, "content");
+      const { files, id } = await openKept();
       expect(await read(files, id)).toBe("content");
       await files.openWorkFolder(id);
       expect(await files.isInUse(id)).toBe(false);
@@ -84,9 +88,7 @@ export function describeFiles(name: string, open: () => FileStore): void {
     });
 
     it("takes for unused a result that was read within the same millisecond", async () => {
-      const files = open();
-      const id = randomUUIDv7();
-      await keep(files, id, "content");
+      const { files, id } = await openKept();
       const now = Date.now();
       const { handle } = (await files.open(id))!;
       await handle.utimes((now + 0.9) / 1_000, new Date());
@@ -97,9 +99,7 @@ export function describeFiles(name: string, open: () => FileStore): void {
     });
 
     it("takes a mark that ends in an hour for one of a clock that was set back", async () => {
-      const files = open();
-      const id = randomUUIDv7();
-      await keep(files, id, "content");
+      const { files, id } = await openKept();
       const { handle } = (await files.open(id))!;
       await handle.utimes(new Date(Date.now() + 3_600_000), new Date());
       await handle.close();
@@ -107,9 +107,7 @@ export function describeFiles(name: string, open: () => FileStore): void {
     });
 
     it("removes a result at once if it is asked to, in use or not", async () => {
-      const files = open();
-      const id = randomUUIDv7();
-      await keep(files, id, "content");
+      const { files, id } = await openKept();
       const opened = (await files.open(id))!;
       await opened.markInUse();
       await files.remove(id);
@@ -182,9 +180,7 @@ export function describeFiles(name: string, open: () => FileStore): void {
     });
 
     it("rejects a missing file, and keeps the earlier result", async () => {
-      const files = open();
-      const id = randomUUIDv7();
-      await keep(files, id, "content");
+      const { files, id } = await openKept();
       const path = join(await files.openWorkFolder(id), "nothing");
       await expect(files.saveResult(id, path)).rejects.toMatchObject({ code: "unavailable" });
       expect(await read(files, id)).toBe("content");
@@ -199,9 +195,7 @@ export function describeFiles(name: string, open: () => FileStore): void {
     });
 
     it("reads a result to its end if it is removed meanwhile", async () => {
-      const files = open();
-      const id = randomUUIDv7();
-      await keep(files, id, "content");
+      const { files, id } = await openKept();
       const opened = await files.open(id);
       await files.remove(id);
       expect(opened?.size).toBe(7);
@@ -211,9 +205,7 @@ export function describeFiles(name: string, open: () => FileStore): void {
     });
 
     it("removes result and work folder; no error if there are none", async () => {
-      const files = open();
-      const id = randomUUIDv7();
-      await keep(files, id, "content");
+      const { files, id } = await openKept();
       await files.openWorkFolder(id);
       await files.remove(id);
       expect(await files.ids()).toEqual([]);

@@ -70,6 +70,14 @@ async function until(isTrue: () => boolean): Promise<void> {
   stop();
 }
 
+/** Follows the tasks of the service at `url` until the test is over; resolves once they are read. */
+async function followNew(url: URL): Promise<Tasks> {
+  const tasks = createTasks(url);
+  follow(tasks);
+  await until(() => tasks.isRead.value);
+  return tasks;
+}
+
 const names = (tasks: Tasks) => tasks.shown.value.map(({ value }) => value.url.split("/").at(-1));
 const first = (tasks: Tasks) => tasks.shown.value[0]?.value;
 
@@ -78,9 +86,7 @@ describe("the page's tasks", () => {
     const store = createStore();
     await addTask(store, "old");
     const { url, paths } = await serve(store);
-    const tasks = createTasks(url);
-    follow(tasks);
-    await until(() => tasks.isRead.value);
+    const tasks = await followNew(url);
     expect(names(tasks)).toEqual(["old"]);
     expect(paths).toEqual(["/tasks/events", "/tasks/?limit=50"]);
     const { id } = await addTask(store, "new");
@@ -93,9 +99,7 @@ describe("the page's tasks", () => {
     const store = createStore();
     const id = await startTask(store, "film");
     const { url, paths } = await serve(store);
-    const tasks = createTasks(url);
-    follow(tasks);
-    await until(() => tasks.isRead.value);
+    const tasks = await followNew(url);
     await store.update(id, { progress: halfway });
     await until(() => first(tasks)?.progress !== null);
     expect(first(tasks)).toEqual(await store.get(id));
@@ -108,9 +112,7 @@ describe("the page's tasks", () => {
     const id = await startTask(store, "oldest");
     for (let n = 0; n < 50; n += 1) await addTask(store, `${n}`);
     const { url } = await serve(store);
-    const tasks = createTasks(url);
-    follow(tasks);
-    await until(() => tasks.isRead.value);
+    const tasks = await followNew(url);
     expect(names(tasks)).not.toContain("oldest");
     await store.update(id, { progress: halfway });
     await until(() => names(tasks).length === 51);
@@ -122,9 +124,7 @@ describe("the page's tasks", () => {
     const store = createStore();
     const task = await addTask(store, "film");
     const { url } = await serve(store);
-    const tasks = createTasks(url);
-    follow(tasks);
-    await until(() => tasks.isRead.value);
+    const tasks = await followNew(url);
     const later = new Date(Date.now() + 60_000).toISOString();
     tasks.add({ ...task, state: "canceled", updated_at: later });
     await store.claim({ leaseMs: 60_000 });
@@ -138,9 +138,7 @@ describe("the page's tasks", () => {
     const store = createStore();
     const id = await startTask(store, "film");
     const { app, url, paths } = await serve(store);
-    const tasks = createTasks(url);
-    follow(tasks);
-    await until(() => tasks.isRead.value);
+    const tasks = await followNew(url);
     await store.update(id, { progress: halfway });
     await until(() => first(tasks)?.progress !== null);
     const lost = until(() => tasks.connection.value === "lost");
@@ -172,9 +170,7 @@ describe("the page's tasks", () => {
     const before = createStore();
     const id = await startTask(before, "gone");
     const { app, url } = await serve(before);
-    const tasks = createTasks(url);
-    follow(tasks);
-    await until(() => tasks.isRead.value);
+    const tasks = await followNew(url);
     await before.update(id, { progress: halfway });
     await until(() => tasks.running.value.speed > 0);
     const lost = until(() => tasks.connection.value === "lost");
@@ -237,9 +233,7 @@ describe("the page's tasks", () => {
     await store.update(failed, { state: "failed", error });
     for (let n = 0; n < 55; n += 1) await addTask(store, `${n}`);
     const { url } = await serve(store);
-    const tasks = createTasks(url);
-    follow(tasks);
-    await until(() => tasks.isRead.value);
+    const tasks = await followNew(url);
     expect(names(tasks)).toHaveLength(50);
     expect(tasks.hasOlder.value).toBe(true);
     await tasks.setFilter("failed");
@@ -261,9 +255,7 @@ describe("the page's tasks", () => {
       return store.list(query);
     };
     const { url } = await serve({ ...store, list });
-    const tasks = createTasks(url);
-    follow(tasks);
-    await until(() => tasks.isRead.value);
+    const tasks = await followNew(url);
     isDown = true;
     const reading = tasks.setFilter("failed");
     expect([names(tasks), tasks.isRead.value, tasks.hasOlder.value]).toEqual([[], false, false]);
@@ -304,9 +296,7 @@ describe("the page's tasks", () => {
     };
     const { app, url } = await serve({ ...store, list });
     const id = await startTask(store, "film");
-    const tasks = createTasks(url);
-    follow(tasks);
-    await until(() => tasks.isRead.value);
+    const tasks = await followNew(url);
     isGated = true;
     app.server.closeAllConnections();
     // More than the service remembers.
@@ -323,9 +313,7 @@ describe("the page's tasks", () => {
     const store = createStore();
     const id = await startTask(store, "film");
     const { url } = await serve(store);
-    const tasks = createTasks(url);
-    follow(tasks);
-    await until(() => tasks.isRead.value);
+    const tasks = await followNew(url);
     const states: string[] = [];
     tasks.onTransition(({ state }) => void states.push(state));
     await tasks.act(id, "cancel");

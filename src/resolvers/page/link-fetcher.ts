@@ -134,7 +134,7 @@ export class LinkFetcher implements Disposable {
    */
   async readManifest(manifest: FetchedManifest, from: URL | null): Promise<Manifest> {
     if (from === null) return this.#parseManifest(manifest, manifest.url, this.#options.signal);
-    return this.#tryOrThrow((signal) => this.#parseManifest(manifest, from, signal));
+    return this.#parseManifest(manifest, from, this.#linkSignal);
   }
 
   /** Returns what the HLS playlist at `url` lists; null if it cannot be fetched or parsed. */
@@ -166,7 +166,7 @@ export class LinkFetcher implements Disposable {
   #parseManifest({ protocol, ...fetched }: FetchedManifest, from: URL, signal: AbortSignal): Promise<Manifest> {
     const { owner, reader } = this.#options;
     const fetchLinked = (link: URL) =>
-      this.#tryOrThrow((limited) => this.#fetchBody(link, from, { signal: limited, maxBytes: maxLinkedBytes }));
+      this.#fetchBody(link, from, { signal: this.#linkSignal, maxBytes: maxLinkedBytes });
     return readManifest(protocol === "m3u8" ? protocol : "dash", fetched, { reader, owner, signal, fetchLinked });
   }
 
@@ -189,17 +189,16 @@ export class LinkFetcher implements Disposable {
     return result instanceof ServiceError ? null : result;
   }
 
-  async #tryOrThrow<T>(request: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const result = await this.#try(request);
-    if (result instanceof ServiceError) throw result;
-    return result;
+  /** Returns the request's result or its error; rejects only when the signal is aborted. */
+  #try<T>(request: (signal: AbortSignal) => Promise<T>): Promise<T | ServiceError> {
+    return orServiceError(this.#options.signal, () => request(this.#linkSignal));
   }
 
-  /** Returns the request's result or its error; rejects only when the signal is aborted. */
-  async #try<T>(request: (signal: AbortSignal) => Promise<T>): Promise<T | ServiceError> {
+  /** Aborted when the time for all requests is over, which begins now if none was sent before. */
+  get #linkSignal(): AbortSignal {
     const { signal, timeoutMs } = this.#options;
-    const deadline = (this.#deadline ??= startDeadline(signal, timeoutMs, "what the page leads to"));
-    return orServiceError(signal, () => request(deadline.signal));
+    this.#deadline ??= startDeadline(signal, timeoutMs, "what the page leads to");
+    return this.#deadline.signal;
   }
 }
 
