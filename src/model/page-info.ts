@@ -45,11 +45,7 @@ export type Vocabulary = (typeof vocabularies)[number];
 
 /** A picture of the video. */
 export const Thumbnail = Type.Object(
-  {
-    url: Type.String(),
-    width: nullableCount("pixels"),
-    height: nullableCount("pixels"),
-  },
+  { url: Type.String(), width: nullableCount("pixels"), height: nullableCount("pixels") },
   { title: "Thumbnail" },
 );
 export type Thumbnail = Static<typeof Thumbnail>;

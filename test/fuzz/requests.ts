@@ -93,10 +93,7 @@ const object = fc
 const body = fc.oneof(
   { weight: 4, arbitrary: object },
   { weight: 1, arbitrary: fc.json() },
-  {
-    weight: 1,
-    arbitrary: inputPlans(object, junk, fc.constantFrom("[", '{"url":', '{"a":', "1")).map(render),
-  },
+  { weight: 1, arbitrary: inputPlans(object, junk, fc.constantFrom("[", '{"url":', '{"a":', "1")).map(render) },
 );
 const idempotencyKey = fc.option(fc.string({ unit: "grapheme-ascii", minLength: 1, maxLength: 300 }));
 

@@ -15,13 +15,7 @@ test.each([
   ],
   [
     "add anna --webhook http://10.0.0.1/ended?a=b",
-    {
-      command: "add",
-      name: "anna",
-      admin: false,
-      limits: {},
-      webhook: "http://10.0.0.1/ended?a=b",
-    },
+    { command: "add", name: "anna", admin: false, limits: {}, webhook: "http://10.0.0.1/ended?a=b" },
   ],
   ["list", { command: "list" }],
   ["remove anna", { command: "remove", name: "anna", last: false }],

@@ -33,12 +33,7 @@ test("a Representation inherits addressing from its ancestors", () => {
   expect(hasEnded).toBe(true);
   expect(segments).toEqual([
     { ...common, url: `${base}period-7.m4s`, sequence: 0 },
-    {
-      ...common,
-      url: `${base}period-8.m4s`,
-      sequence: 1,
-      computed: { periodEndS: 8, segmentS: 4 },
-    },
+    { ...common, url: `${base}period-8.m4s`, sequence: 1, computed: { periodEndS: 8, segmentS: 4 } },
   ]);
   expect(segments[0]?.init).toBe(segments[1]?.init);
 });

@@ -110,11 +110,7 @@ const cases: readonly Case[] = [
     inRepresentation,
   ),
   caseOf("ContentProtection", "template", "<ContentProtection/>", inSet),
-  {
-    name: "Label",
-    without: bases.template,
-    with: bases.template.replace("<Label>T</Label>", "<Label>U</Label>"),
-  },
+  { name: "Label", without: bases.template, with: bases.template.replace("<Label>T</Label>", "<Label>U</Label>") },
   {
     name: "xlink:href",
     without: bases.template,
@@ -163,11 +159,7 @@ const cases: readonly Case[] = [
   caseOf("SegmentTemplate@startNumber", "template", "5"),
   caseOf("SegmentTemplate@endNumber", "template", "1"),
   caseOf("SegmentTemplate@presentationTimeOffset", "template", "1"),
-  {
-    name: "$SubNumber$",
-    without: bases.template,
-    with: bases.template.replace("$Time$", "$SubNumber$"),
-  },
+  { name: "$SubNumber$", without: bases.template, with: bases.template.replace("$Time$", "$SubNumber$") },
   caseOf("S@t", "timeline", "4"),
   caseOf("S@d", "timeline", "2"),
   caseOf("S@r", "timeline", "1"),

@@ -51,10 +51,7 @@ describe("a record of a page", () => {
     ["one endless URL", { formats: [formatOf("x", { url: url.repeat(1_000) })], uploader_url: url.repeat(1_000) }],
     [
       "an endless canonical URL and player",
-      {
-        webpage_url: url.repeat(1_000),
-        embed: { url: url.repeat(1_000), width: 1, height: 1 },
-      },
+      { webpage_url: url.repeat(1_000), embed: { url: url.repeat(1_000), width: 1, height: 1 } },
     ],
   ])("has no more bytes than it may because of %s, and keeps its formats", (_what, fields) => {
     const info = pageInfo({ formats: [formatOf("best")], ...fields });

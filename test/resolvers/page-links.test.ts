@@ -25,18 +25,8 @@ describe("manifests that a page names", () => {
       [hls]: { type: "application/vnd.apple.mpegurl", body: master },
     });
     expect(info.formats).toMatchObject([
-      {
-        url: "https://cdn.example.com/1/high.m3u8",
-        manifest_url: hls,
-        protocol: "m3u8",
-        height: 720,
-      },
-      {
-        url: "https://cdn.example.com/1/low.m3u8",
-        manifest_url: hls,
-        protocol: "m3u8",
-        height: 360,
-      },
+      { url: "https://cdn.example.com/1/high.m3u8", manifest_url: hls, protocol: "m3u8", height: 720 },
+      { url: "https://cdn.example.com/1/low.m3u8", manifest_url: hls, protocol: "m3u8", height: 360 },
     ]);
     expect(info.sources["formats"]).toBe("manifest");
   });

@@ -266,16 +266,7 @@ describe("the data of a player", () => {
     expect(info).toMatchObject({
       duration: 90.5,
       thumbnails: [{ url: `${site}/p.jpg` }],
-      formats: [
-        {
-          width: 1280,
-          height: 720,
-          tbr: 1200,
-          filesize: 1048576,
-          vcodec: "avc1.64001F",
-          acodec: "mp4a.40.2",
-        },
-      ],
+      formats: [{ width: 1280, height: 720, tbr: 1200, filesize: 1048576, vcodec: "avc1.64001F", acodec: "mp4a.40.2" }],
       subtitles: {
         en: [{ url: `${site}/en.vtt`, ext: "vtt", name: "English" }],
         de: [{ url: `${site}/de.m3u8`, ext: "m3u8", name: null }],

@@ -26,16 +26,8 @@ ${jsonLd({
   thumbnailUrl: ["https://img.example.com/1.jpg"],
   contentUrl: "https://cdn.example.com/1.mp4",
   interactionStatistic: [
-    {
-      "@type": "InteractionCounter",
-      interactionType: "https://schema.org/LikeAction",
-      userInteractionCount: "12",
-    },
-    {
-      "@type": "InteractionCounter",
-      interactionType: { "@type": "WatchAction" },
-      userInteractionCount: 3456,
-    },
+    { "@type": "InteractionCounter", interactionType: "https://schema.org/LikeAction", userInteractionCount: "12" },
+    { "@type": "InteractionCounter", interactionType: { "@type": "WatchAction" }, userInteractionCount: 3456 },
   ],
 })}</head><body></body></html>`;
 
@@ -70,12 +62,7 @@ describe("the page resolver", () => {
       "https://img.example.com/og.jpg",
     ]);
     expect(info.formats).toMatchObject([
-      {
-        format_id: "https-mp4",
-        url: "https://cdn.example.com/1.mp4",
-        protocol: "https",
-        ext: "mp4",
-      },
+      { format_id: "https-mp4", url: "https://cdn.example.com/1.mp4", protocol: "https", ext: "mp4" },
     ]);
     expect(info.sources).toMatchObject({
       title: "json-ld",

@@ -141,12 +141,7 @@ describe("the formats of the yt-dlp resolver", () => {
     [{ request_data: true }],
     [{ hls_aes: true }],
     [{ protocol: "http_dash_segments" }],
-    [
-      {
-        protocol: "http_dash_segments",
-        fragments: " https://a.test/1\n ftp://a.test",
-      },
-    ],
+    [{ protocol: "http_dash_segments", fragments: " https://a.test/1\n ftp://a.test" }],
   ])("leave out what the engine cannot fetch: %o", async (changes) => {
     expect(await readFormat(changes, true)).toBeUndefined();
   });
@@ -324,10 +319,7 @@ describe("the formats of the yt-dlp resolver", () => {
 
   it("have no header or cookie that would break a request", async () => {
     const format = await readFormat(
-      {
-        cookies: "a=b\r\nx: y",
-        http_headers: { Referer: "a\nb: c", "User-Agent": "é", Origin: 7 },
-      },
+      { cookies: "a=b\r\nx: y", http_headers: { Referer: "a\nb: c", "User-Agent": "é", Origin: 7 } },
       true,
     );
     expect(format).not.toHaveProperty("cookies");

@@ -42,10 +42,7 @@ const call = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("delete" as const), nth }) },
-  {
-    weight: 2,
-    arbitrary: fc.record({ do: fc.constant("heartbeat" as const), nth, leaseMs: shortMs }),
-  },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("heartbeat" as const), nth, leaseMs: shortMs }) },
   {
     weight: 2,
     arbitrary: fc.record({

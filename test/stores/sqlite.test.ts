@@ -135,13 +135,7 @@ describe("a SQLite store that is closed and opened again", () => {
         reason: `the record of task ${empty.id} is damaged: it is not a task`,
         msg,
       },
-      {
-        level: "error",
-        task: bad.id,
-        seq: 1,
-        reason: `the record of task ${bad.id} is damaged: it is not JSON`,
-        msg,
-      },
+      { level: "error", task: bad.id, seq: 1, reason: `the record of task ${bad.id} is damaged: it is not JSON`, msg },
     ]);
   });
 

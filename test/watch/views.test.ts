@@ -122,12 +122,7 @@ describe("the line view", () => {
     const output = createTerminal();
     const view = createLineView(output);
     view.show([{ type: "task", task: { ...a, progress: null } }]);
-    view.show([
-      {
-        type: "task",
-        task: { ...a, progress: { ...halfway!, stage: "resolving", total_bytes: null } },
-      },
-    ]);
+    view.show([{ type: "task", task: { ...a, progress: { ...halfway!, stage: "resolving", total_bytes: null } } }]);
     for (let bytes = 0; bytes <= 1000; bytes += 1) {
       const progress = { ...halfway!, downloaded_bytes: bytes, total_bytes: 1000 };
       view.show([{ type: "task", task: { ...a, progress } }]);

@@ -102,10 +102,7 @@ const forms = [
   { cidr: "::ffff:0:0:0/96", places: [last] },
   { cidr: "64:ff9b::/96", places: [last] },
   // The network's operator chooses the length of the prefix (RFC 8215 §3, RFC 6052 §2.2).
-  {
-    cidr: "64:ff9b:1::/48",
-    places: [[6, 7, 9, 10], [7, 9, 10, 11], [9, 10, 11, 12], last],
-  },
+  { cidr: "64:ff9b:1::/48", places: [[6, 7, 9, 10], [7, 9, 10, 11], [9, 10, 11, 12], last] },
   { cidr: "2002::/16", places: [[2, 3, 4, 5]] },
   // Teredo inverts the client's address (RFC 4380 §4).
   { cidr: "2001::/32", places: [last], mask: 255 },

@@ -134,11 +134,7 @@ function FindingDialog({ finder }: { finder: Finder }): ComponentChild {
       ),
       h(
         "p",
-        {
-          key: "status",
-          role: "status",
-          class: finding.state === "failed" ? "failure" : "spoken",
-        },
+        { key: "status", role: "status", class: finding.state === "failed" ? "failure" : "spoken" },
         announce(finding),
       ),
       h("div", { key: finding.state, class: "stack" }, bodyOf(finding, finder)),

@@ -78,12 +78,7 @@ function Actions({ hasFile, canPlay, ...props }: ActionsProps): ComponentChild {
     error?.code === "playlist" &&
       h(
         "a",
-        {
-          key: "list",
-          class: "button",
-          href: `?url=${encodeURIComponent(url)}`,
-          "aria-describedby": titleId(id),
-        },
+        { key: "list", class: "button", href: `?url=${encodeURIComponent(url)}`, "aria-describedby": titleId(id) },
         "Show the list",
       ),
     ...actionsOf(props.task.value).map(([action, label]) => h(ActionButton, { ...props, key: action, action, label })),

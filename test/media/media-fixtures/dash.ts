@@ -84,19 +84,8 @@ function singleFiles(): MediaFixture {
 function webm(): MediaFixture {
   const [video, audio] = [readWebmRendition("video.webm"), readWebmRendition("audio.webm")];
   const representations: Representation[] = [
-    {
-      id: "v",
-      mimeType: "video/webm",
-      codecs: "vp9",
-      size,
-      addressing: numberTemplate("webm", 1, 1),
-    },
-    {
-      id: "a",
-      mimeType: "audio/webm",
-      codecs: "opus",
-      addressing: numberTemplate("webm", 1, 1),
-    },
+    { id: "v", mimeType: "video/webm", codecs: "vp9", size, addressing: numberTemplate("webm", 1, 1) },
+    { id: "a", mimeType: "audio/webm", codecs: "opus", addressing: numberTemplate("webm", 1, 1) },
   ];
   return {
     ...fixture(

@@ -32,10 +32,7 @@ export function hlsTimelineFixtures(): MediaFixture[] {
     ),
     single(
       "HLS with an encrypted and a clear part",
-      {
-        resources: merge(locked.resources, stream.resources),
-        lines: [...locked.lines, ...clear, ...stream.lines],
-      },
+      { resources: merge(locked.resources, stream.resources), lines: [...locked.lines, ...clear, ...stream.lines] },
       ts("high.m2t"),
       "mp4",
       2,

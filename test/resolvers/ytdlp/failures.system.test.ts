@@ -19,25 +19,13 @@ const cases: readonly {
   },
   { does: "raise ExtractorError('X said: gone for good', expected=True)", code: "no_media" },
   { does: "raise ExtractorError('This video is private', expected=True)", code: "login_required" },
-  {
-    does: "raise ExtractorError('Sign in to confirm you’re not a bot', expected=True)",
-    code: "login_required",
-  },
-  {
-    does: "raise ExtractorError('Sign in to confirm your age', expected=True)",
-    code: "login_required",
-  },
+  { does: "raise ExtractorError('Sign in to confirm you’re not a bot', expected=True)", code: "login_required" },
+  { does: "raise ExtractorError('Sign in to confirm your age', expected=True)", code: "login_required" },
   { does: "self.raise_login_required()", code: "login_required" },
   { does: "self.raise_geo_restricted(countries=['NO'])", code: "geo_restricted" },
-  {
-    does: "raise ExtractorError('Not available in your country', expected=True)",
-    code: "geo_restricted",
-  },
+  { does: "raise ExtractorError('Not available in your country', expected=True)", code: "geo_restricted" },
   { does: "raise UserNotLive(video_id='x')", code: "live_stream" },
-  {
-    does: "raise ExtractorError('This video is DRM protected', expected=True)",
-    code: "drm_protected",
-  },
+  { does: "raise ExtractorError('This video is DRM protected', expected=True)", code: "drm_protected" },
   { does: "raise UnsupportedError(url)", code: "no_media" },
   { does: "raise KeyError('SECRET')", code: "upstream_invalid" },
   { does: "raise ExtractorError('Unable to extract SECRET')", code: "upstream_invalid" },
@@ -49,38 +37,17 @@ const cases: readonly {
     retryable: false,
     upstreamStatus: 404,
   },
-  {
-    does: "self._download_webpage(SITE + '/503', 'x')",
-    code: "upstream_status",
-    retryable: true,
-    upstreamStatus: 503,
-  },
-  {
-    does: "self._download_webpage(SITE + '/429', 'x')",
-    code: "upstream_status",
-    retryable: true,
-    upstreamStatus: 429,
-  },
+  { does: "self._download_webpage(SITE + '/503', 'x')", code: "upstream_status", retryable: true, upstreamStatus: 503 },
+  { does: "self._download_webpage(SITE + '/429', 'x')", code: "upstream_status", retryable: true, upstreamStatus: 429 },
   {
     does: "self._download_webpage(SITE + '/451', 'x')",
     code: "upstream_status",
     retryable: false,
     upstreamStatus: 451,
   },
-  {
-    does: "self._download_webpage(SITE + '/cut', 'x')",
-    code: "upstream_unreachable",
-    retryable: true,
-  },
-  {
-    does: "self._download_webpage(SITE.replace('http:', 'https:'), 'x')",
-    code: "upstream_unreachable",
-  },
-  {
-    does: "self._download_webpage('http://missing.example/', 'x')",
-    code: "upstream_unreachable",
-    retryable: false,
-  },
+  { does: "self._download_webpage(SITE + '/cut', 'x')", code: "upstream_unreachable", retryable: true },
+  { does: "self._download_webpage(SITE.replace('http:', 'https:'), 'x')", code: "upstream_unreachable" },
+  { does: "self._download_webpage('http://missing.example/', 'x')", code: "upstream_unreachable", retryable: false },
   { does: "self._download_webpage('http://10.0.0.1/', 'x')", code: "address_blocked" },
   { does: "raise TransportError(cause=TimeoutError('SECRET'))", code: "upstream_timeout" },
   { does: "while True: pass", code: "upstream_timeout", timeoutMs: 1_000 },
@@ -94,10 +61,7 @@ const cases: readonly {
 
 /** Records without formats, and why a task on them fails. */
 const records: readonly { does: string; code: string | undefined }[] = [
-  {
-    does: "self.report_drm('x'); return {'id': 'x', 'title': 'A', 'formats': []}",
-    code: "drm_protected",
-  },
+  { does: "self.report_drm('x'); return {'id': 'x', 'title': 'A', 'formats': []}", code: "drm_protected" },
   {
     does: "return {'id': 'x', 'title': 'A', 'formats': [{'url': 'http://a.example/a.mp4', 'has_drm': True}]}",
     code: "drm_protected",
@@ -110,10 +74,7 @@ const records: readonly { does: string; code: string | undefined }[] = [
     does: "self.raise_geo_restricted(metadata_available=True); return {'id': 'x', 'title': 'A', 'formats': []}",
     code: "geo_restricted",
   },
-  {
-    does: "return {'id': 'x', 'title': 'A', 'live_status': 'is_upcoming', 'formats': []}",
-    code: "live_stream",
-  },
+  { does: "return {'id': 'x', 'title': 'A', 'live_status': 'is_upcoming', 'formats': []}", code: "live_stream" },
   { does: "return {'id': 'x', 'title': 'A', 'formats': []}", code: "no_media" },
   { does: "return {'id': 'x', 'title': 'A', 'url': 'http://a.example/a.mp4'}", code: undefined },
 ];

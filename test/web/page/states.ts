@@ -36,10 +36,7 @@ export const pageStates: readonly PageState[] = [
     name: "empty",
     reach: ({ page }) => page.getByText("Nothing here yet. Paste the address of a page with a video.").waitFor(),
   },
-  {
-    name: "ways here",
-    reach: ({ page }) => page.getByText("Add to browser").click(),
-  },
+  { name: "ways here", reach: ({ page }) => page.getByText("Add to browser").click() },
   {
     name: "looking",
     prepare: async ({ pages }) => {
