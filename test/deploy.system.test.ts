@@ -297,7 +297,8 @@ function seriesIn(expression: string): string[] {
 }
 
 describe("the commands for containers in docs/operations.md", () => {
-  it("write the password once, for the owner only, to a file that git ignores", async () => {
+  const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
+  it.runIf(hasOpenssl)("write the password once, for the owner only, to a file that git ignores", async () => {
     const [command = ""] = /^\[ -e deploy\/\.env \].*$/m.exec(operations) ?? [];
     const folder = mkdtempSync(join(tmpdir(), "unreel-"));
     mkdirSync(join(folder, "deploy"));

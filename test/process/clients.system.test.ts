@@ -45,8 +45,11 @@ afterAll(async () => {
   for (const end of ends) await end();
 });
 
-const hasPython = spawnSync("python3", ["--version"]).status === 0;
-const present = clients.filter(({ command }) => hasPython || !command.startsWith("python3"));
+/** Those whose programs are installed. */
+const present = clients.filter(({ setup, program, command }) => {
+  const tools = ["curl", "python3"].filter((tool) => new RegExp(`(^|\\s|\\()${tool} `).test(setup + program + command));
+  return tools.every((tool) => spawnSync(tool, ["--version"]).status === 0);
+});
 
 describe.each(present)("the client in $name, as it is documented", ({ file, program, command, setup }) => {
   const folder = makeSharedFolder();
