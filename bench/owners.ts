@@ -14,7 +14,7 @@ import { type Requester, type WayName, ways } from "./owners/ways.ts";
 import { format, median, printTable, printTargets } from "./table.ts";
 
 /**
- * What one greedy owner costs the 99 others, in each of six ways: the time that the same request of theirs takes, alone and
+ * What one greedy owner costs the 99 others, in each of seven ways: the time that the same request of theirs takes, alone and
  * meanwhile, in turn: `node bench/owners.ts [--seconds 10] [--rounds 3] [--only NAME]…`.
  */
 async function main(): Promise<void> {

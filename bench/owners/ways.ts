@@ -74,6 +74,12 @@ export const ways = {
     request: (bob) => isOk(call(bob, "/tasks/")),
     greedy: (eve) => atATime(4, () => isOk(call(eve, "/tasks/?limit=100"))),
   },
+  "many requests": {
+    others: "GET /tasks/?limit=1",
+    perSecond: 99,
+    request: (bob) => isOk(call(bob, "/tasks/?limit=1")),
+    greedy: (eve) => atATime(300, () => isOk(call(eve, "/tasks/?limit=1"))),
+  },
   "queued tasks": {
     others: "from POST to a file",
     perSecond: 5,

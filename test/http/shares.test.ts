@@ -67,6 +67,40 @@ test("a key whose requests wait takes half of the connections at most; another o
   expect(await ask(`/tasks/${id}`, eve)).toBe("HTTP/1.1 200");
 });
 
+test.each([
+  ["tasks", "/tasks/none", "GET"],
+  ["new tasks", "/tasks/", "POST"],
+] as const)("however many %s a key asks for at once, another key waits for few of them", async (_, url, method) => {
+  const { app, eve, bob } = await openShared({});
+  let answered = 0;
+  const ask = async (headers: typeof eve) => {
+    await app.inject({ method, url, headers });
+    return (answered += 1);
+  };
+  const greedy = Array.from({ length: 300 }, () => ask(eve));
+  expect(await ask(bob)).toBeLessThan(60);
+  await Promise.all(greedy);
+  expect(answered).toBe(301);
+});
+
+test("a request whose client leaves while it waits for its turn is not begun", async () => {
+  const asked: string[] = [];
+  const memory = createMemoryStore();
+  const store: TaskStore = { ...memory, get: (id) => (asked.push(id), memory.get(id)) };
+  const { app, eve: headers } = await openShared({ store });
+  const ask = async (url: string, signal?: AbortSignal) =>
+    (await app.inject({ url, headers, ...(signal && { signal }) })).statusCode;
+  const leaving = new AbortController();
+  const before = Array.from({ length: 100 }, () => ask("/tasks/?limit=1"));
+  const left = ask("/tasks/left", leaving.signal);
+  const after = ask("/tasks/after");
+  leaving.abort();
+  await expect(left).rejects.toThrow("aborted");
+  expect(await after).toBe(404);
+  expect(new Set(await Promise.all(before))).toEqual(new Set([200]));
+  expect(asked).toEqual(["after"]);
+});
+
 /** Opens the service with links to streams of tasks of eve that wait. */
 async function openLinks(count: number) {
   const { app, store, eve, bob } = await openShared({ maxConnections: 8 });

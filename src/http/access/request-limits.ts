@@ -5,6 +5,7 @@ import { ServiceError } from "../../model/errors.ts";
 import { countWindowMs, type KeyStore } from "../../stores/key-store.ts";
 import { onClosed, untilClosed } from "../responses/turns.ts";
 import { sharerOf } from "./ownership.ts";
+import { RequestTurns } from "./request-turns.ts";
 
 /**
  * Makes requests of a key fail with ServiceError `too_many_requests` once it has sent as many within a minute as its
@@ -41,8 +42,8 @@ type Done = (error?: ServiceError) => void;
 /**
  * Limits how many requests are served at a time: of a key, and of all links that it has made, to half each of what the others leave of
  * `total`, the possible connections; of a single link, to its share of a quarter. A request holds its connection until it is served, as
- * long as its client likes. Further ones fail with ServiceError `too_many_requests`. Other requests without a key have no limit here: they
- * are short, or the service has no keys.
+ * long as its client likes. Further ones fail with ServiceError `too_many_requests`. Those that are served begin in turns of their owners. Other
+ * requests without a key have no limit here: they are short, or the service has no keys.
  *
  * Call it after `requireAccess` and before the routes.
  *
@@ -55,10 +56,10 @@ export function shareRequests(
 ): void {
   const shares = new Shares(total, { leavesHalf: true });
   const links = new Shares(Math.ceil(total / 4));
+  const turns = new RequestTurns();
 
-  function takeLink(token: string, maker: string | null): Release | undefined {
-    // No name of a key has a blank.
-    const release = shares.take(`links of ${maker}`);
+  function takeLink(token: string, owner: string): Release | undefined {
+    const release = shares.take(owner);
     const releaseLink = release && links.take(token);
     if (releaseLink === undefined) {
       release?.();
@@ -75,13 +76,15 @@ export function shareRequests(
     const { token = "" } = params as { token?: string };
     const maker = caller === null ? makerOf(token) : caller.hash;
     if (maker === undefined) return done();
-    const release = caller === null ? takeLink(token, maker) : shares.take(caller.name);
+    // No name of a key has a blank.
+    const owner = caller === null ? `links of ${maker}` : caller.name;
+    const release = caller === null ? takeLink(token, owner) : shares.take(owner);
     if (release === undefined) {
       const rule = `${shares.taken} requests are being served, the limit is ${total}, of which a key, and the links of one, get half of what the others leave, and a link a quarter at most`;
       return done(new ServiceError("too_many_requests", rule, { retryAfterS: 1 }));
     }
     onClosed(response, release);
-    return done();
+    return turns.add(owner, response, done);
   });
 }
 

@@ -1,0 +1,50 @@
+import type { ServerResponse } from "node:http";
+
+/** A list or a new task takes half a millisecond. */
+const perTurn = 8;
+
+interface WaitingRequest {
+  response: ServerResponse;
+  begin: () => void;
+}
+
+/**
+ * Lets few requests begin in one turn of the event loop, so that others are read and served in between, however many connections one owner
+ * has. Owners take turns, each owner's requests in their order.
+ */
+export class RequestTurns {
+  /** By owner; first the owner whose turn it is. */
+  readonly #waiting = new Map<string, WaitingRequest[]>();
+  /** In the present turn of the event loop. */
+  #begun = 0;
+
+  /** Calls `begin`, at once or in a later turn of the event loop; never, if the client has disconnected by then, or has a response. */
+  add(owner: string, response: ServerResponse, begin: () => void): void {
+    const request = { response, begin };
+    if (this.#waiting.size === 0 && this.#begun < perTurn) this.#begin(request);
+    else this.#waiting.getOrInsertComputed(owner, () => []).push(request);
+  }
+
+  #begin({ response, begin }: WaitingRequest): void {
+    // A response may have been sent because the key was removed, or the service stops.
+    if (response.destroyed || response.writableEnded) return;
+    if (this.#begun === 0) setImmediate(() => this.#startTurn());
+    this.#begun += 1;
+    begin();
+  }
+
+  #startTurn(): void {
+    this.#begun = 0;
+    while (this.#waiting.size > 0 && this.#begun < perTurn) this.#beginNext();
+  }
+
+  #beginNext(): void {
+    for (const [owner, requests] of this.#waiting) {
+      const next = requests.shift();
+      this.#waiting.delete(owner);
+      if (requests.length > 0) this.#waiting.set(owner, requests);
+      if (next !== undefined) this.#begin(next);
+      return;
+    }
+  }
+}
