@@ -39,7 +39,7 @@ export interface TaskEvents {
   readonly lastId: string;
 }
 
-export interface EventQuery {
+interface EventQuery {
   /** The first ones; default: all. */
   count?: number | undefined;
   /** Default: those of all owners, of which the first that is gone takes the older ones with it. */

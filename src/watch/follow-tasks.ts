@@ -189,10 +189,7 @@ const Page = Type.Object({ tasks: Type.Array(Task), next: nullable(Type.String()
 type Page = Static<typeof Page>;
 
 /** A task as an event has it: without `info` if that is as in the task's previous event. */
-const ChangedTask = Type.Object({
-  ...Task.properties,
-  info: Type.Optional(Task.properties.info),
-});
+const ChangedTask = Type.Object({ ...Task.properties, info: Type.Optional(Task.properties.info) });
 type ChangedTask = Static<typeof ChangedTask>;
 
 const taskCheck = TypeCompiler.Compile(Task);

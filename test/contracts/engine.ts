@@ -15,7 +15,7 @@ import { describeSilence } from "./engine/silence.ts";
 import { describeSubtitles } from "./engine/subtitles.ts";
 import { describeResume } from "./engine/resume.ts";
 
-export interface EngineOptions {
+interface EngineOptions {
   /** The only network that may be fetched. */
   allowNetworks: readonly string[];
   /** Default: that of the service. */

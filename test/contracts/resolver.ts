@@ -7,7 +7,7 @@ import { bodyText, type OpenResolver, resolve, start } from "./resolver/harness.
 import { startTicks } from "./ticks.ts";
 
 /** How a resolver differs from those that read pages themselves. */
-export interface ResolverTraits {
+interface ResolverTraits {
   /** The names that a record's `resolver` may have; default the resolver's own. */
   readers?: string[];
   /** Error codes by path, instead of the usual ones. */

@@ -8,7 +8,7 @@ import { firstAudio } from "../../src/remux/audio-choice.ts";
 import type { MediaRange } from "../../src/remux/samples.ts";
 import { nothingToAdd } from "../remux/additions.ts";
 
-export interface AssembledOf {
+interface AssembledOf {
   path: string;
   /** File with separate audio. */
   audio?: string;

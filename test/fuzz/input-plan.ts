@@ -4,7 +4,7 @@ import * as fc from "fast-check";
  * A text as a list of parts, each repeated: short to print when a run fails, megabytes in the run, and
  * shrunk in both directions.
  */
-export type InputPlan = readonly { text: string; times: number }[];
+type InputPlan = readonly { text: string; times: number }[];
 
 const maxLength = 1_500_000;
 

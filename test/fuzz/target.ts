@@ -18,13 +18,13 @@ export interface FuzzTarget {
   close(): Promise<void>;
 }
 
-export interface PropertyOptions {
+interface PropertyOptions {
   stallLimitMs: number;
   /** Receives the longest stall of each run. */
   onStall?: (stallMs: number) => void;
 }
 
-export interface TargetOptions<Input, Prepared, Output> {
+interface TargetOptions<Input, Prepared, Output> {
   name: string;
   input: fc.Arbitrary<Input>;
   /** Converts an input, which is printed on failure, to the argument of `run`. */

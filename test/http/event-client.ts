@@ -11,7 +11,7 @@ export interface ServerEvent {
   data: string;
 }
 
-export interface EventClient {
+interface EventClient {
   response: IncomingMessage;
   /** The next `count` blocks, those without data included. */
   take(count: number): Promise<ServerEvent[]>;

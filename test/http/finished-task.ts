@@ -8,7 +8,7 @@ import { newTask } from "../../src/feed/task-changes.ts";
 import { pageUrl } from "./requests.ts";
 
 /** A file beside the medium. */
-export type OtherContent = Omit<ResultFile, "size" | "sha256" | "url"> & { content: Buffer };
+type OtherContent = Omit<ResultFile, "size" | "sha256" | "url"> & { content: Buffer };
 
 /** Stores a task and runs it to success with a file of this content. */
 export async function addFinishedTask(

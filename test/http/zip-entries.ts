@@ -1,5 +1,5 @@
 /** A file of an archive, by its entry of the central directory. */
-export interface ReadEntry {
+interface ReadEntry {
   name: string;
   content: string;
   crc: number;

@@ -3,7 +3,7 @@ import { join, type Rendition } from "./rendition.ts";
 import { type Resources, resource } from "./resources.ts";
 
 /** Lines of a media playlist (RFC 8216 §4.3.3) that tell of one segment or of what comes before it. */
-export type Lines = string[];
+type Lines = string[];
 
 /** Segments as files of a server, and the lines of a playlist that name them. */
 export interface Laid {

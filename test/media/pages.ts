@@ -3,7 +3,7 @@ import { resource, type Resource } from "./resources.ts";
 
 /** The ways in which a page leads to its medium. */
 export const pageStyles = ["og", "video", "json-ld"] as const;
-export type PageStyle = (typeof pageStyles)[number];
+type PageStyle = (typeof pageStyles)[number];
 
 /** A page about the fixture at `url`, the address of the fixture's entry. */
 export function pageAbout(

@@ -3,7 +3,7 @@ import { mediabunny } from "../../src/engines/native/inspect/local-input.ts";
 import { readMedia } from "./read-media.ts";
 
 /** What a media file holds. */
-export interface Probe {
+interface Probe {
   /** Seconds; NaN where the file does not tell. */
   durationS: number;
   streams: ProbedStream[];

@@ -1,5 +1,5 @@
 /** A metric and its series, as its `TYPE` line names it. */
-export interface Family {
+interface Family {
   type: string;
   help: string;
   samples: Sample[];

@@ -46,7 +46,7 @@ interface ProxyRequest {
   body?: string | Buffer;
 }
 
-export interface ProxyAnswer {
+interface ProxyAnswer {
   status: number;
   headers: IncomingMessage["headers"];
   rawHeaders: string[];

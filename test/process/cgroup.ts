@@ -2,7 +2,7 @@ import { mkdirSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** A group of processes with a limit of memory (cgroups(7)), version 1 or 2. */
-export interface Cgroup {
+interface Cgroup {
   /** Returns the command that runs another one in the group. */
   commandOf(command: readonly string[]): string[];
   /** Removes the group, whose processes have ended. */

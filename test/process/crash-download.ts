@@ -9,7 +9,7 @@ import { openTaskClient, type TaskClient } from "./download-client.ts";
 import { paddedFilm } from "./padded-film.ts";
 import { startService } from "./service.ts";
 
-export interface DownloadCrashReport {
+interface DownloadCrashReport {
   /** Kills during the download; fewer than requested if it ended first. */
   kills: number;
   /** Why the task failed, if it did. */
@@ -24,7 +24,7 @@ export interface DownloadCrashReport {
   sentShare: number;
 }
 
-export interface CrashMedium {
+interface CrashMedium {
   name: string;
   resources: Resources;
   entry: string;

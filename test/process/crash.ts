@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { startService } from "./service.ts";
 
-export interface CrashReport {
+interface CrashReport {
   kills: number;
   /** Requests that got a 201. */
   acknowledged: number;
@@ -98,9 +98,5 @@ async function count(dataDir: string, sent: readonly Sent[]) {
   const acknowledged = sent.filter((one) => one.id !== undefined);
   const lost = acknowledged.filter(({ page, id }) => !stored.get(page)?.includes(id!));
   const duplicated = [...stored.values()].filter((ids) => ids.length > 1);
-  return {
-    acknowledged: acknowledged.length,
-    lost: lost.length,
-    duplicated: duplicated.length,
-  };
+  return { acknowledged: acknowledged.length, lost: lost.length, duplicated: duplicated.length };
 }

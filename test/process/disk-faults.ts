@@ -24,7 +24,7 @@ export interface LastingFault {
 export type Fault = SingleFault | LastingFault;
 
 /** What happened since the last request. */
-export interface FaultReport {
+interface FaultReport {
   /** How many calls there were, by their kind: what is done to which file, as `open parts/ID/result`. */
   calls: Record<string, number>;
   /** The call that failed last. */
@@ -32,7 +32,7 @@ export interface FaultReport {
 }
 
 /** The real service on a disk that fails on request. */
-export interface FaultyService extends ServiceProcess {
+interface FaultyService extends ServiceProcess {
   arm(fault: Fault): Promise<FaultReport>;
   disarm(): Promise<FaultReport>;
   /** Its log since it began to listen. */

@@ -15,7 +15,7 @@ export interface TestedMedium {
 }
 
 /** Downloads one medium in one process, each time with a different disk fault. */
-export interface DiskHarness extends AsyncDisposable {
+interface DiskHarness extends AsyncDisposable {
   /** How many calls of each kind a download makes. */
   readonly calls: ReadonlyMap<string, number>;
   /**

@@ -7,7 +7,7 @@ import { startSite } from "../media/site.ts";
 import { openTaskClient } from "./download-client.ts";
 import { startService } from "./service.ts";
 
-export interface ManyReport {
+interface ManyReport {
   tasks: number;
   succeeded: number;
   /** Not in the list, or not ended. */

@@ -3,7 +3,7 @@ import type { Site } from "../media/site.ts";
 import { startTestSite, type WhenOver } from "../media/test-site.ts";
 
 /** A site that holds back the most of what it has until `release` is called; closed after the test. */
-export interface HeldSite {
+interface HeldSite {
   site: Site;
   release: () => void;
 }

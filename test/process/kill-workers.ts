@@ -7,7 +7,7 @@ import { paddedFilm } from "./padded-film.ts";
 import type { ServiceProcess } from "./service.ts";
 import { watchVisits } from "./visits.ts";
 
-export interface KillReport {
+interface KillReport {
   /** From the kill until another worker requested the film. */
   seconds: number;
   /** The task and its file have the hash of the film. */

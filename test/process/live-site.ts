@@ -6,7 +6,7 @@ import type { Site } from "../media/site.ts";
 import { startTestSite, type WhenOver } from "../media/test-site.ts";
 
 /** A site with a live stream that never ends. */
-export interface LiveSite {
+interface LiveSite {
   site: Site;
   /** Address of the playlist. */
   url: string;

@@ -37,7 +37,7 @@ export async function startLogged(cluster: Cluster, role: Role): Promise<LoggedP
   return { ...service, log: collectLog(service) };
 }
 
-export interface ServiceResponse {
+interface ServiceResponse {
   status: number;
   retryAfter: string | null;
   body: Record<string, unknown>;

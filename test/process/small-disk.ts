@@ -7,7 +7,7 @@ import { query } from "../stores/postgres/query.ts";
 import { makeFolder } from "../folder.ts";
 
 /** A database on a disk that can be made full. */
-export interface SmallDisk {
+interface SmallDisk {
   url: string;
   /** Leaves less free space than one page. */
   fill(): Promise<void>;

@@ -3,7 +3,7 @@ import { expectUnavailable, send } from "./outage-harness.ts";
 import type { ServiceProcess } from "./service.ts";
 
 /** A client that sends one request after the other. */
-export interface SteadyClient {
+interface SteadyClient {
   /** Resolves once `count` more tasks have been created. */
   created(count: number): Promise<void>;
   /** Returns the ids of all created tasks. Rejects if a response was neither a success nor a proper 503. */

@@ -2,7 +2,7 @@ import type { WebhookEndpoint } from "../../src/model/webhook-endpoint.ts";
 import { openReceiver, type ReceivedMessage } from "../webhooks/receiver.ts";
 import { type ServiceProcess, startService } from "./service.ts";
 
-export interface WebhookCrashReport {
+interface WebhookCrashReport {
   kills: number;
   /** Tasks whose end was acknowledged, each of them twice. */
   ended: number;

@@ -3,7 +3,7 @@ import { openReceiver, type ReceivedMessage } from "../webhooks/receiver.ts";
 import { startService } from "./service.ts";
 import { countLost, endTwice, environmentOf, isOrdered, waitFor } from "./webhook-crash.ts";
 
-export interface WebhookOutageReport {
+interface WebhookOutageReport {
   /** Tasks that ended while the receiver was unavailable, each of them twice. */
   ended: number;
   /** Messages that arrived after that, and how many of them again. */

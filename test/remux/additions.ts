@@ -68,7 +68,7 @@ export const nothingToAdd = {
   get: async () => noAdditions,
 };
 
-export interface Probed {
+interface Probed {
   format: { duration: string; tags: Record<string, string> };
   streams: {
     codec_type: string;

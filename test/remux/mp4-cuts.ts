@@ -19,13 +19,13 @@ export const cut = (source: string, target: string, ranges: readonly MediaRange[
   });
 
 /** A decoded picture. */
-export interface ShownFrame {
+interface ShownFrame {
   timeS: number;
   hash: string;
 }
 
 /** A packet of audio that is not discarded. */
-export interface HeardPacket {
+interface HeardPacket {
   timeS: number;
   durationS: number;
   hash: string;
@@ -77,7 +77,7 @@ function presentedIn(listing: string): Pick<Presented, "frames" | "packets"> {
   return { frames, packets };
 }
 
-export interface ExpectedCut {
+interface ExpectedCut {
   frames: ShownFrame[];
   /** Of the source, seconds. */
   kept: MediaRange[];

@@ -27,7 +27,7 @@ export function fillPattern(bytes: number, number: number): Buffer {
   return Buffer.alloc(bytes, ascii(`sample ${number} `));
 }
 
-export interface ReadSample extends Omit<Sample, "data"> {
+interface ReadSample extends Omit<Sample, "data"> {
   data: Buffer;
   /** Presentation time, seconds. */
   shownS: number;

@@ -13,7 +13,7 @@ export const audioInput = (seconds = 2, rate = 44_100): string[] =>
 export const x264 = "-c:v libx264 -preset ultrafast -bf 2 -g 25".split(" ");
 
 /** A folder of media made with ffmpeg, removed after the tests. */
-export interface MediaFolder {
+interface MediaFolder {
   path(name: string): string;
   /** Writes a file that ffmpeg makes, and returns its bytes. */
   make(name: string, ...args: readonly string[]): Buffer;
@@ -30,7 +30,7 @@ export function createMediaFolder(folder = makeSharedFolder()): MediaFolder {
   };
 }
 
-export interface ProbedPacket {
+interface ProbedPacket {
   codec_type: string;
   pts: number;
   dts: number;

@@ -1,5 +1,5 @@
 /** A stream in the program map of a synthetic transport stream. */
-export interface StreamDescription {
+interface StreamDescription {
   pid: number;
   streamType: number;
   descriptors?: Uint8Array;

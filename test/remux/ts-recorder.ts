@@ -2,7 +2,7 @@ import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
 import type { Sample, SampleSink, SegmentTiming, TrackFormat, TrackKind } from "../../src/remux/samples.ts";
 import { Timelines } from "../../src/remux/timelines.ts";
 
-export interface RecordedTrack {
+interface RecordedTrack {
   formats: TrackFormat[];
   samples: Sample[];
 }

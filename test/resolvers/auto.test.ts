@@ -321,11 +321,7 @@ describe.each([null, "Example"])("the auto resolver, if yt-dlp fails (extractor 
     "returns the facts of a page about a medium otherwise: %s",
     async (code) => {
       const { outcome } = await read(withPlayer, { extractor, info: failure(code) });
-      expect(outcome).toMatchObject({
-        title: "Otters on the page",
-        formats: [],
-        resolver: "page",
-      });
+      expect(outcome).toMatchObject({ title: "Otters on the page", formats: [], resolver: "page" });
     },
   );
 

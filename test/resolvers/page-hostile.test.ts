@@ -84,10 +84,7 @@ const blocks: [string, string][] = [
 describe("hostile pages", () => {
   it.each([...inputs, ...scripts])("are read to their end: %s", async (_, html) => {
     const info = await resolvePage(`<meta property="og:title" content="first">${html}${tail}`);
-    expect(info).toMatchObject({
-      title: "first",
-      webpage_url: "https://video.example.com/read",
-    });
+    expect(info).toMatchObject({ title: "first", webpage_url: "https://video.example.com/read" });
   });
 
   it.each(blocks)("cannot stall JSON-LD with %s", async (_, block) => {

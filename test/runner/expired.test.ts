@@ -192,9 +192,7 @@ describe("the format that is downloaded again", () => {
           return writeMedium(job);
         },
       });
-      expect(await run("succeeded")).toMatchObject({
-        attempts: when === "at a retry" ? 2 : 1,
-      });
+      expect(await run("succeeded")).toMatchObject({ attempts: when === "at a retry" ? 2 : 1 });
       expect(ids).toEqual(["2", expected]);
     });
   }

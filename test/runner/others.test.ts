@@ -128,11 +128,7 @@ describe("a task that another process cancels or deletes", () => {
         return claim;
       },
     };
-    const harness = createRunnerHarness({
-      store,
-      leaseMs: 600_000,
-      downloads: neverEnd,
-    });
+    const harness = createRunnerHarness({ store, leaseMs: 600_000, downloads: neverEnd });
     await harness.add();
     harness.runner.start();
     await vi.waitUntil(() => harness.log.length === 2, 60_000);

@@ -67,10 +67,7 @@ test("a list is read again where its tasks expire, not all of it in each pass", 
 
 test("a task is deleted when its time has come, while the service runs", async () => {
   const clock = createClock();
-  const { store, files, run } = createRunnerHarness({
-    now: clock.now,
-    retentionS: 1,
-  });
+  const { store, files, run } = createRunnerHarness({ now: clock.now, retentionS: 1 });
   const { id } = await run("succeeded");
   expect(files.results()).toEqual([id]);
   clock.advance(1001);

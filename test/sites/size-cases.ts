@@ -5,7 +5,7 @@ import { readMedium } from "../media/rendition.ts";
 import { inScript, pageOf, type PageParts } from "./site-case.ts";
 
 /** A page, by what it leads to, and the entry of its medium: a path of the site. */
-export interface SizeCase {
+interface SizeCase {
   name: string;
   entry: string;
   page(url: string): PageParts;

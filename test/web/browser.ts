@@ -77,7 +77,7 @@ async function clear(context: BrowserContext, kept: Page | undefined): Promise<P
 /** Opens a tab at the address `service`, in a profile without cookies; closed after the test. */
 export type OpenTab = (service: string, options?: TabOptions) => Promise<Tab>;
 
-export interface TabOptions extends BrowserContextOptions {
+interface TabOptions extends BrowserContextOptions {
   /** What comes after the last slash of the service's address. */
   path?: string;
   /** Whether `page.clock` can move the page's time forward. */

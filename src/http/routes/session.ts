@@ -30,10 +30,7 @@ const startSchema = {
   description: "For browsers: the cookie stands for the key for 30 days, or until the key is removed.",
   tags: ["session"],
   body: Type.Object({ key: Type.String({ description: "the key" }) }),
-  response: {
-    200: KeyOwner,
-    ...problems("unauthorized", ...bodyErrors, "too_many_requests"),
-  },
+  response: { 200: KeyOwner, ...problems("unauthorized", ...bodyErrors, "too_many_requests") },
 };
 
 const endSchema = {

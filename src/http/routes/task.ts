@@ -26,7 +26,7 @@ export const TaskParams = Type.Object({ id: Type.String({ description: "the task
 /** How every route of one task may fail. */
 export const taskErrors = ["invalid_request", "not_found", "internal", "unavailable"] as const;
 
-export interface TaskActionRoutesOptions {
+interface TaskActionRoutesOptions {
   store: TaskStore;
   inTurn: ChangeInTurn;
 }

@@ -100,7 +100,7 @@ export async function isKept({ end }: TaskWatch, read: () => Promise<Task>): Pro
 const looksPerS = 1_000;
 
 /** Returns how long a pause between two looks for more is that should be so long, milliseconds: longer while many readers look. */
-export type PauseOf = (ms: number) => number;
+type PauseOf = (ms: number) => number;
 
 /** Returns a function that counts a reader of an owner's streams until its response is closed. Readers of other owners do not slow it. */
 export function paceReaders(): (owner: string, response: ServerResponse) => PauseOf {

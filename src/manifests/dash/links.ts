@@ -13,7 +13,7 @@ export interface LinkedText {
 }
 
 /** Fetches a linked document, at most `maxLinkedBytes`. */
-export type FetchLinked = (url: URL) => Promise<LinkedText>;
+type FetchLinked = (url: URL) => Promise<LinkedText>;
 
 /** Limit of one linked document. */
 export const maxLinkedBytes = 1024 * 1024;

@@ -51,10 +51,7 @@ function locked(): Case[] {
     '<ContentProtection schemeIdUri="urn:uuid:edef8ba9-79d6-4ace-a3c8-27dcd51d21ed"/>';
   const medium = readMedium("locked.m4s");
   const init = medium.subarray(0, medium.indexOf("moof") - 4);
-  const rendition = {
-    init,
-    pieces: [{ data: medium.subarray(init.length), durationS: 6 }],
-  };
+  const rendition = { init, pieces: [{ data: medium.subarray(init.length), durationS: 6 }] };
   const silentlyLocked = layOneFile("locked.mp4", rendition);
   return [
     under("FairPlay", 'METHOD=SAMPLE-AES,URI="skd://1",KEYFORMAT="com.apple.streamingkeydelivery"'),

@@ -3,7 +3,7 @@ import { onTestFinished } from "vitest";
 import type { Resolver } from "../../../src/resolvers/resolver.ts";
 import { startUpstream } from "../../net/upstream.ts";
 
-export interface ResolverOptions {
+interface ResolverOptions {
   /** The networks that may be fetched although they are not public; "": none. */
   allowNetworks: readonly string[];
   idleTimeoutMs: number;

@@ -18,7 +18,7 @@ export interface OpenStore {
   slackMs?: number;
 }
 
-export interface ReplacedStore {
+interface ReplacedStore {
   store: TaskStore;
   /** The lines that it logs. */
   log: object[];

@@ -41,7 +41,7 @@ export const mutation = fc.record({
 export type Mutation = typeof mutation extends fc.Arbitrary<infer T> ? T : never;
 
 /** A piece as it is listed, and what the server has: `null`: nothing. */
-export interface ServedPiece extends Piece {
+interface ServedPiece extends Piece {
   /** Its number in the right stream. */
   index: number;
   isMissing: boolean;
@@ -53,7 +53,7 @@ export interface Mutated {
   isListing: boolean;
 }
 
-export interface MutatedPart extends Part {
+interface MutatedPart extends Part {
   rendition: { init: Buffer | null; pieces: ServedPiece[] };
 }
 

@@ -11,7 +11,7 @@ export interface SavedResponse {
   url?: string;
 }
 
-export interface SavedClient extends HttpClient {
+interface SavedClient extends HttpClient {
   /** The requested URLs, in order. */
   readonly requested: string[];
 }

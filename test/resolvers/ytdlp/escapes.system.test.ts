@@ -248,9 +248,7 @@ describe.skipIf(installed === undefined || process.platform !== "linux").each(ke
     });
 
     it.each(["/redirect", "/smuggled"])("follows %s only as far as the guard allows", async (path) => {
-      await expect(extract(site.origin + path)).rejects.toMatchObject({
-        code: "address_blocked",
-      });
+      await expect(extract(site.origin + path)).rejects.toMatchObject({ code: "address_blocked" });
       expect(canary.connections).toBe(0);
     });
 

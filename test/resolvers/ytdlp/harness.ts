@@ -13,7 +13,7 @@ export interface YtDlpHarness extends AsyncDisposable {
   readonly log: readonly object[];
 }
 
-export type HarnessOptions = Partial<YtDlpOptions> & { lookup?: Lookup };
+type HarnessOptions = Partial<YtDlpOptions> & { lookup?: Lookup };
 
 export async function openHarness(options: HarnessOptions = {}): Promise<YtDlpHarness> {
   const { lookup, ...rest } = options;

@@ -27,7 +27,7 @@ export function pythonPath(): string {
   return askPython("import sys; print(sys.executable)");
 }
 
-export interface VariantOptions {
+interface VariantOptions {
   /** First line of the script, without `#!`; default the Python of the installed one. */
   interpreter?: string;
   /** Source of further extractors, by the name of their module. */

@@ -4,7 +4,7 @@ import { createYtDlpResolver } from "../page/local-reader.ts";
 import type { YtDlp } from "../../../src/resolvers/ytdlp/yt-dlp.ts";
 import { createSavedClient, fixedNow, pageUrl, type SavedResponse } from "../page/saved-client.ts";
 
-export interface RecordedYtDlp extends YtDlp {
+interface RecordedYtDlp extends YtDlp {
   /** The extracted URLs, in order. */
   readonly extracted: string[];
 }

@@ -45,7 +45,7 @@ export async function writeAll(pool: Pool, ids: readonly string[]): Promise<void
   for (const id of ids) await write(pool, id);
 }
 
-export interface Following extends EventFeed {
+interface Following extends EventFeed {
   /** Ids of the tasks of the events so far. */
   received: string[];
   log: string[];

@@ -6,7 +6,7 @@ import { startTestSite } from "../../media/test-site.ts";
 import { landscape } from "./landscape.ts";
 
 /** A site with a page about a film of six seconds, in 720p and 360p. */
-export interface FilmSite {
+interface FilmSite {
   site: Site;
   /** Address of the page. */
   url: string;

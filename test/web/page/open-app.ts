@@ -26,7 +26,7 @@ export interface PageApp {
 }
 
 /** What a page says, by its address, or how it fails. */
-export type Pages = Map<string, PageInfo | ((context: ResolveContext) => Promise<PageInfo>)>;
+type Pages = Map<string, PageInfo | ((context: ResolveContext) => Promise<PageInfo>)>;
 
 let shared: PageApp | undefined;
 

@@ -2,7 +2,7 @@ import { onTestFinished } from "vitest";
 import { makeFolder } from "../../folder.ts";
 import { type ServiceProcess, startService } from "../../process/service.ts";
 
-export interface Restartable {
+interface Restartable {
   url(): string;
   start(): Promise<void>;
   /** As a power cut does. */

@@ -19,7 +19,7 @@ import {
 } from "./stored-tasks.ts";
 
 /** A state of the page: what the service has before the tab is opened, and what somebody then does. */
-export interface PageState {
+interface PageState {
   name: string;
   /** Whether it closes the service. */
   closesApp?: boolean;

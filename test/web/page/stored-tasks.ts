@@ -12,7 +12,7 @@ import type { PageApp } from "./open-app.ts";
 
 type Place = Pick<PageApp, "store" | "files">;
 
-export interface Given {
+interface Given {
   title: string;
   info?: Partial<PageInfo>;
   options?: TaskOptions;
@@ -23,7 +23,7 @@ export interface Given {
 }
 
 /** WebVTT in German. */
-export interface SubtitleFile extends Pick<ResultFile, "role"> {
+interface SubtitleFile extends Pick<ResultFile, "role"> {
   name: string;
   content: string;
 }

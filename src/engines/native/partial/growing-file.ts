@@ -185,7 +185,7 @@ export interface GrowingMatroska {
 }
 
 /** An MP4 whose index is there. */
-export interface GrowingMp4 {
+interface GrowingMp4 {
   path: string;
   growth: FileGrowth;
   indexEnd: number;

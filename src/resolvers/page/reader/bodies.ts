@@ -17,9 +17,7 @@ const blockBytes = 64 * 1024;
  */
 export function createBodies() {
   const large = new Shares(maxLarge, { isFirm: true, hasSpare: true });
-  return {
-    open: (context: ReadContext) => new RequestBodies(large, context),
-  };
+  return { open: (context: ReadContext) => new RequestBodies(large, context) };
 }
 
 /** The bodies of one request, to be closed when none of them is used. */
