@@ -3,6 +3,7 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build, type Plugin } from "esbuild";
+import { yieldMemory } from "./child-process.ts";
 import { bundleFolder } from "./load-program.js";
 
 // Puts every program of the service into one file each, which Node loads sooner than hundreds of sources.
@@ -43,6 +44,8 @@ const lazyHttp: Plugin = {
 
 // The service, which starts this program, lets only its user read what it writes.
 process.umask(0o022);
+// esbuild takes 300 MiB, and has it from this process.
+yieldMemory();
 await bundlePrograms(fileURLToPath(new URL("../../", import.meta.url))).catch((error: NodeJS.ErrnoException) => {
   // An installation of another user: only speed is lost, as without the compile cache. ENOENT is what `mkdir` fails with on a
   // disk that is read-only.

@@ -69,10 +69,11 @@ export function endWithParent(): void {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => {});
 }
 
-/** Makes the system end this process before its parent if memory is short. */
+/** Makes the system end this process before its parent if memory is short, however much of it the parent has. */
 export function yieldMemory(): void {
   try {
-    writeFileSync("/proc/self/oom_score_adj", "500");
+    // proc(5): as if it had all memory.
+    writeFileSync("/proc/self/oom_score_adj", "1000");
   } catch {
     // Not Linux, or not permitted.
   }

@@ -3,6 +3,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, 
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { makeFolder } from "../folder.ts";
+import { childrenOf } from "./child-processes.ts";
 import { commandWith, startService } from "./service.ts";
 
 const top = join(import.meta.dirname, "../..");
@@ -61,6 +62,22 @@ it("runs its programs from one file each once a start has written them, and from
   expect(listBundles()).toEqual([expect.not.stringMatching(`unfinished|${old}`)]);
   expect(await loadedByWorker(src)).toBe("worker.mjs");
 });
+
+it.skipIf(!existsSync("/proc/self/oom_score_adj"))(
+  "if memory is short, the system ends what bundles its programs, and what reads pages, before the service, whatever that has",
+  async () => {
+    const { root, src } = copyService();
+    const command = [...commandWith().slice(0, -1), join(src, "start.js")];
+    const settings = { DATA_DIR: join(root, "data"), ALLOW_NETWORKS: "127.0.0.0/8" };
+    const { url, process: service } = await startService(settings, command);
+    const scoresOf = (program: string) => () =>
+      childrenOf(service.pid ?? 0, program).map((pid) => readFileSync(`/proc/${pid}/oom_score_adj`, "utf8").trim());
+    const often = { timeout: 20_000, interval: 20 };
+    await expect.poll(scoresOf("bundle-programs.ts"), often).toContain("1000");
+    await fetch(`${url}/info?url=${url}/docs/`);
+    await expect.poll(scoresOf("start-reader.js"), often).toContain("1000");
+  },
+);
 
 it.skipIf(spawnSync("unshare", ["-m", "true"]).status !== 0)("says nothing if its folder is read-only", () => {
   const { root, src, listBundles } = copyService();

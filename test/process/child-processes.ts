@@ -1,10 +1,11 @@
 import { existsSync, readFileSync } from "node:fs";
 
-/** Returns the process ids of the children of a process; empty without /proc. */
-export function childrenOf(pid: number): number[] {
+/** Returns the process ids of the children of a process, of those that run `program`; empty without /proc. */
+export function childrenOf(pid: number, program = ""): number[] {
   try {
     const text = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
-    return text.split(" ").filter(Boolean).map(Number);
+    const all = text.split(" ").filter(Boolean).map(Number);
+    return all.filter((child) => commandOf(child).includes(program));
   } catch {
     return [];
   }
@@ -12,7 +13,7 @@ export function childrenOf(pid: number): number[] {
 
 /** Returns the process ids of the downloads of a service. */
 export function downloadsOf(pid: number): number[] {
-  return childrenOf(pid).filter((child) => commandOf(child).includes("worker/start-worker.js"));
+  return childrenOf(pid, "worker/start-worker.js");
 }
 
 function commandOf(pid: number): string {

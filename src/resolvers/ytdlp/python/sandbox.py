@@ -114,7 +114,7 @@ def _yield_memory():
     """Has the kernel end yt-dlp's processes, not the service, when memory is short."""
     try:
         with open('/proc/self/oom_score_adj', 'w') as file:
-            file.write('500')
+            file.write('1000')
     except OSError:
         pass  # Not Linux, or not permitted.
 
