@@ -110,6 +110,9 @@ export function collections(openTab: OpenTab): void {
     const [first] = await membersOf(app, id);
     await app.store.update(first!.id, { state: "running", info: pageInfo({ title: "Part 1" }) });
     await endWithFilm(app, { id: first!.id, title: "Part 1" });
+    const button = (await save.boundingBox())!;
+    const entry = await page.getByRole("article").filter({ hasText: "Part 1" }).boundingBox();
+    expect(entry?.y).toBeGreaterThanOrEqual(button.y + button.height + 8);
     const downloading = page.waitForEvent("download");
     await save.click();
     const saved = await readFile(await (await downloading).path());
