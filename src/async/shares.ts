@@ -1,4 +1,5 @@
 import { untilAborted } from "./deadline.ts";
+import { Rotation } from "./rotation.ts";
 
 /** Gives a place back; safe to call twice. */
 export type Release = () => void;
@@ -27,8 +28,7 @@ export class Shares {
   readonly #leavesHalf: boolean;
   /** How many places each owner has; at least one. */
   readonly #held = new Map<string, number>();
-  /** By owner, in the order of the calls; the owner that has waited longest for a place comes first. */
-  readonly #waiting = new Map<string, Set<Admit>>();
+  readonly #waiting = new Rotation<Admit>();
   #taken = 0;
 
   constructor(total: number, { isFirm = false, hasSpare = false, leavesHalf = false } = {}) {
@@ -70,13 +70,13 @@ export class Shares {
    */
   async wait(owner: string, signal: AbortSignal): Promise<Release> {
     signal.throwIfAborted();
-    if (!this.#waiting.has(owner) && this.free(owner) > 0) return this.#takePlace(owner);
+    if (!this.#waiting.hasAny(owner) && this.free(owner) > 0) return this.#takePlace(owner);
     const { promise, resolve } = Promise.withResolvers<Release>();
-    this.#waiting.getOrInsertComputed(owner, () => new Set()).add(resolve);
+    this.#waiting.add(owner, resolve);
     try {
       return await untilAborted(promise, signal);
     } catch (error) {
-      this.#leave(owner, resolve);
+      this.#waiting.delete(owner, resolve);
       // It may have got a place in the same moment.
       void promise.then((release) => release());
       throw error;
@@ -116,27 +116,11 @@ export class Shares {
   }
 
   #admitWaiting(): void {
-    while (this.#waiting.size > 0) {
-      const admissible = [...this.#waiting].filter(([owner]) => this.free(owner) > 0);
-      const [next] = admissible.toSorted(([a], [b]) => this.#placesOf(a) - this.#placesOf(b));
-      const [owner = "", [admit] = []] = next ?? [];
-      if (admit === undefined) return;
-      this.#leave(owner, admit);
-      this.#putLast(owner);
-      admit(this.#takePlace(owner));
+    while (!this.#waiting.isEmpty) {
+      const admissible = this.#waiting.owners().filter((owner) => this.free(owner) > 0);
+      const [next] = admissible.toSorted((a, b) => this.#placesOf(a) - this.#placesOf(b));
+      if (next === undefined) return;
+      this.#waiting.take(next)?.(this.#takePlace(next));
     }
-  }
-
-  #putLast(owner: string): void {
-    const calls = this.#waiting.get(owner);
-    if (calls === undefined) return;
-    this.#waiting.delete(owner);
-    this.#waiting.set(owner, calls);
-  }
-
-  #leave(owner: string, admit: Admit): void {
-    const calls = this.#waiting.get(owner);
-    calls?.delete(admit);
-    if (calls?.size === 0) this.#waiting.delete(owner);
   }
 }

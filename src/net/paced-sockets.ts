@@ -1,19 +1,20 @@
 import type { Socket } from "node:net";
+import { Rotation } from "../async/rotation.ts";
 
 /** After this time of parsing responses other work has its turn, milliseconds. */
 const maxMs = 10;
 
 /** For whom sockets are read. */
 const owners = new WeakMap<Socket, string>();
-/** Sockets whose reader waits for the next turn of the event loop, by owner: first the owner whose turn it is; of each the one that waits longest. */
-const waiting = new Map<string, Set<Socket>>();
+/** Sockets whose reader waits for the next turn of the event loop, by owner. */
+const waiting = new Rotation<Socket>();
 /** When the first of the sockets was read in this turn, by `performance.now()`. */
 let startMs: number | undefined;
 
 /** Says for whom a socket is read from now on. */
 export function setReader(socket: Socket, owner: string): void {
   const isDelayed = isWaiting(socket);
-  if (isDelayed) takeOut(socket);
+  waiting.delete(ownerOf(socket), socket);
   owners.set(socket, owner);
   if (isDelayed) delay(socket);
 }
@@ -52,8 +53,9 @@ function hasTime(): boolean {
 
 function startTurn(): void {
   startMs = undefined;
-  for (let socket = findNext(); socket !== undefined && hasTime(); socket = findNext()) {
-    takeOut(socket);
+  while (!waiting.isEmpty && hasTime()) {
+    const socket = waiting.take();
+    if (socket === undefined) return;
     socket.emit("readable");
     if (!isWaiting(socket)) socket.emit(hasReadAll);
   }
@@ -61,23 +63,6 @@ function startTurn(): void {
 
 const ownerOf = (socket: Socket): string => owners.get(socket) ?? "";
 
-const isWaiting = (socket: Socket): boolean => waiting.get(ownerOf(socket))?.has(socket) === true;
+const isWaiting = (socket: Socket): boolean => waiting.has(ownerOf(socket), socket);
 
-function delay(socket: Socket): void {
-  waiting.getOrInsertComputed(ownerOf(socket), () => new Set()).add(socket);
-}
-
-function findNext(): Socket | undefined {
-  const [sockets] = waiting.values();
-  const [socket] = sockets ?? [];
-  return socket;
-}
-
-/** The owner of the socket comes last then. */
-function takeOut(socket: Socket): void {
-  const owner = ownerOf(socket);
-  const sockets = waiting.get(owner);
-  waiting.delete(owner);
-  sockets?.delete(socket);
-  if (sockets !== undefined && sockets.size > 0) waiting.set(owner, sockets);
-}
+const delay = (socket: Socket): void => waiting.add(ownerOf(socket), socket);

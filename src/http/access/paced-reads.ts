@@ -1,3 +1,4 @@
+import { Rotation } from "../../async/rotation.ts";
 import type { TaskStore } from "../../stores/store.ts";
 
 /** After this time of reading records other requests have their turn, milliseconds: a record of 256 kB takes two. */
@@ -8,8 +9,8 @@ const maxMs = 5;
  * on hundreds of connections for a byte of a file whose task has a long record. Calls for different tasks take turns.
  */
 export function withPacedReads(store: TaskStore): TaskStore {
-  /** Reads that wait, by task; first the task whose turn it is. */
-  const waiting = new Map<string, (() => void)[]>();
+  /** Reads that wait, by task. */
+  const waiting = new Rotation<() => void>();
   /** Of the present turn of the event loop. */
   let spentMs = 0;
   let isCounting = false;
@@ -31,21 +32,13 @@ export function withPacedReads(store: TaskStore): TaskStore {
   function startTurn(): void {
     spentMs = 0;
     isCounting = false;
-    while (waiting.size > 0 && hasTime()) readNext();
-  }
-
-  function readNext(): void {
-    const [[id, calls] = ["", []]] = waiting;
-    const next = calls.shift();
-    waiting.delete(id);
-    if (calls.length > 0) waiting.set(id, calls);
-    next?.();
+    while (!waiting.isEmpty && hasTime()) waiting.take()?.();
   }
 
   async function get(id: string) {
-    if (waiting.size === 0 && hasTime()) return read(id);
+    if (waiting.isEmpty && hasTime()) return read(id);
     const { promise, resolve } = Promise.withResolvers<ReturnType<typeof read>>();
-    waiting.getOrInsertComputed(id, () => []).push(() => resolve(read(id)));
+    waiting.add(id, () => resolve(read(id)));
     return promise;
   }
 

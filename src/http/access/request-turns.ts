@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import { Rotation } from "../../async/rotation.ts";
 
 /** A list or a new task takes half a millisecond. */
 const perTurn = 8;
@@ -13,16 +14,15 @@ interface WaitingRequest {
  * has. Owners take turns, each owner's requests in their order.
  */
 export class RequestTurns {
-  /** By owner; first the owner whose turn it is. */
-  readonly #waiting = new Map<string, WaitingRequest[]>();
+  readonly #waiting = new Rotation<WaitingRequest>();
   /** In the present turn of the event loop. */
   #begun = 0;
 
   /** Calls `begin`, at once or in a later turn of the event loop; never, if the client has disconnected by then, or has a response. */
   add(owner: string, response: ServerResponse, begin: () => void): void {
     const request = { response, begin };
-    if (this.#waiting.size === 0 && this.#begun < perTurn) this.#begin(request);
-    else this.#waiting.getOrInsertComputed(owner, () => []).push(request);
+    if (this.#waiting.isEmpty && this.#begun < perTurn) this.#begin(request);
+    else this.#waiting.add(owner, request);
   }
 
   #begin({ response, begin }: WaitingRequest): void {
@@ -35,16 +35,10 @@ export class RequestTurns {
 
   #startTurn(): void {
     this.#begun = 0;
-    while (this.#waiting.size > 0 && this.#begun < perTurn) this.#beginNext();
-  }
-
-  #beginNext(): void {
-    for (const [owner, requests] of this.#waiting) {
-      const next = requests.shift();
-      this.#waiting.delete(owner);
-      if (requests.length > 0) this.#waiting.set(owner, requests);
-      if (next !== undefined) this.#begin(next);
-      return;
+    while (this.#begun < perTurn) {
+      const next = this.#waiting.take();
+      if (next === undefined) return;
+      this.#begin(next);
     }
   }
 }
