@@ -206,6 +206,21 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
     }
   });
 
+  it("or all segments, where a range begins with the last pictures of one whose list says that it ends before", async () => {
+    const media = await mediaOf(`${h264} ${listedAs("fmp4")}`, "index.m3u8");
+    const { type, body } = media.resources.get("index.m3u8")!;
+    const durations = Array.from(body.toString().matchAll(/(?<=EXTINF:)[\d.]+/g), ([seconds]) => Number(seconds));
+    const boundaryS = durations.slice(0, 4).reduce((sum, seconds) => sum + seconds, 0);
+    let index = 0;
+    const moved = (seconds: string) => String(Number(seconds) + ([0, 0, 0, -0.5, 0.5][index++] ?? 0));
+    const list = body.toString().replace(/(?<=EXTINF:)[\d.]+/g, moved);
+    const resources = merge(media.resources, new Map([["index.m3u8", { type, body: Buffer.from(list) }]]));
+    await using harness = await openMedia(openEngine, { resources, entry: "index.m3u8" });
+    const whole = await readWhole(harness);
+    const ranges = [{ startS: boundaryS - 0.05, endS: boundaryS + 1.13 }];
+    await expectRanges(await harness.download({ ranges, folder: await harness.newFolder() }), ranges, whole);
+  });
+
   const bytesOf = (resources: Resources) => [...resources.values()].reduce((sum, { body }) => sum + body.length, 0);
 
   /** Downloads ranges, and checks what comes of them and how much was sent for it. */

@@ -17,7 +17,7 @@ export interface TrackStats {
   guessed: number;
   /** Times without samples, presentation time. */
   gaps: TrackGaps;
-  /** From the last sample before segments that were left out to the first one after them. */
+  /** From the last sample before segments that were left out to the earliest one after them, as presented; a tick less, as times are rounded. */
   skips: readonly { fromS: number; toS: number }[];
 }
 
@@ -104,9 +104,10 @@ export class TrackCounter {
     const isJoined = this.#isAfterHidden || isJump;
     const isNext = this.#samples > 0 && !isJoined && !this.#isSkipping;
     const last = this.#last;
-    if (this.#isSkipping) {
-      this.#skips.push({ fromS: this.#end / this.timescale, toS: Math.min(dts, pts) / this.timescale });
-    }
+    const firstS = (pts - 1) / this.timescale;
+    if (this.#isSkipping) this.#skips.push({ fromS: this.#end / this.timescale, toS: firstS });
+    const skip = this.#skips.at(-1);
+    if (skip !== undefined) skip.toS = Math.min(skip.toS, firstS);
     if (isNext) {
       this.#compare(sample);
       this.#addStep(dts - last.dts, pts);
