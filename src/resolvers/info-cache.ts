@@ -8,6 +8,7 @@ import { urlForMessage } from "../net/http-url.ts";
 import type { Resolver } from "./resolver.ts";
 import { SharedCache } from "../async/shared-cache.ts";
 import { Shares } from "../async/shares.ts";
+import { memoryBytes } from "../system/memory.ts";
 import { createSingleFlight } from "../async/single-flight.ts";
 
 export interface InfoCache {
@@ -56,8 +57,8 @@ interface ReadInfo {
   length: number;
 }
 
-/** Size of all cached results, in characters of JSON; owners share it. */
-const maxSize = 64 * 1024 * 1024;
+/** Size of all cached results, in characters of JSON, of which each takes about two bytes; owners share it. */
+const maxSize = Math.min(64 * 1024 * 1024, Math.floor(memoryBytes / 16));
 
 /** Matches the resolver's `output`. */
 type Info = Static<TObject>;

@@ -1,19 +1,20 @@
 import { untilAborted } from "../../../async/deadline.ts";
 import { type Release, Shares } from "../../../async/shares.ts";
+import { isMemorySmall } from "../../../system/memory.ts";
 import type { ReadContext } from "./reader.ts";
 
 /** Of one request: what it keeps beyond this counts as large. */
 const maxSmallBytes = 512 * 1024;
 /** Requests that keep large bodies at a time. */
-const maxLarge = 8;
+const maxLarge = isMemorySmall ? 4 : 8;
 
 /** Shorter chunks are joined to blocks: one of a byte takes a hundred, and may keep a buffer of 16 KiB. */
 const minBlockBytes = 8 * 1024;
 const blockBytes = 64 * 1024;
 
 /**
- * Creates a bound for the memory of the bodies that wait to be read: eight requests at a time keep more than 512 KiB, shared
- * by owners; an owner that has none may be the ninth. Others wait before they receive more, which may take as long as a page may.
+ * Creates a bound for the memory of the bodies that wait to be read: eight requests at a time keep more than 512 KiB, four with less
+ * than 1 GiB of memory, shared by owners; an owner that has none may be one more. Others wait before they receive more, which may take as long as a page may.
  */
 export function createBodies() {
   const large = new Shares(maxLarge, { isFirm: true, hasSpare: true });

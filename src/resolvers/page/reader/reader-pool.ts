@@ -1,7 +1,8 @@
-import { availableParallelism, totalmem } from "node:os";
+import { availableParallelism } from "node:os";
 import { untilAborted } from "../../../async/deadline.ts";
 import { Shares } from "../../../async/shares.ts";
 import { ServiceError } from "../../../model/errors.ts";
+import { isMemorySmall } from "../../../system/memory.ts";
 import { ProcessPool } from "../../../system/process-pool.ts";
 import type { Reader } from "./reader.ts";
 import { type ReaderLimits, ReaderProcess } from "./reader-process.ts";
@@ -18,9 +19,6 @@ interface ReaderOptions {
 /** The largest pages that can be read take some 0.5 s and 64 MiB. */
 const defaultLimits: ReaderLimits = { readMs: 5_000, heapMiB: 128 };
 
-/** With less memory a further process, of which each may take 200 MiB, could be one too many. */
-const spareMinBytes = 2 ** 30;
-
 /** An idle process is ended after this time. */
 const idleMs = 60_000;
 
@@ -30,9 +28,8 @@ const idleMs = 60_000;
  */
 export function openReader({ processes, limits }: ReaderOptions = {}): Reader {
   const size = processes ?? Math.min(2, availableParallelism());
-  // Of the machine, or of the container.
-  const memoryBytes = Math.min(totalmem(), process.constrainedMemory() || Infinity);
-  const places = new Shares(size, { isFirm: true, hasSpare: memoryBytes >= spareMinBytes });
+  // Each process may take 200 MiB.
+  const places = new Shares(size, { isFirm: true, hasSpare: !isMemorySmall });
   const start = () => new ReaderProcess({ ...defaultLimits, ...limits });
   const pool = new ProcessPool({ start, idleMs, closedError });
   return {
