@@ -18,7 +18,9 @@ const { loadProgram } = await import("./system/load-program.js");
 process.env["UV_THREADPOOL_SIZE"] ??= "32";
 
 const isBundled = await loadProgram(new URL("./main.ts", import.meta.url));
-if (!isBundled && process.exitCode === undefined) {
+// Bundling takes 500 MiB.
+const mayBundle = async () => !(await import("./system/memory.ts")).isMemorySmall;
+if (!isBundled && process.exitCode === undefined && (await mayBundle())) {
   // For the processes of downloads and pages, and for the next start.
   const program = fileURLToPath(new URL("./system/bundle-programs.ts", import.meta.url));
   const child = spawn(process.execPath, [program], { stdio: ["ignore", "ignore", "inherit"] });

@@ -44,7 +44,7 @@ const lazyHttp: Plugin = {
 
 // The service, which starts this program, lets only its user read what it writes.
 process.umask(0o022);
-// esbuild takes 300 MiB, and has it from this process.
+// esbuild takes over 300 MiB, and has it from this process.
 yieldMemory();
 await bundlePrograms(fileURLToPath(new URL("../../", import.meta.url))).catch((error: NodeJS.ErrnoException) => {
   // An installation of another user: only speed is lost, as without the compile cache. ENOENT is what `mkdir` fails with on a

@@ -1,6 +1,5 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { startUpstream } from "../net/upstream.ts";
 import { listsAndTexts, MiB, pages } from "../resolvers/page/hostile-pages.ts";
@@ -65,36 +64,12 @@ it.skipIf(cgroup === undefined)(
   },
 );
 
-const variants = Array.from(
-  { length: 3_000 },
-  (_, n) => `#EXT-X-STREAM-INF:BANDWIDTH=${n + 1},RESOLUTION=2x${n + 2}\nv${n}?${"a".repeat(300)}\n`,
-);
-const packed = gzipSync("<p>".repeat(3 * MiB));
-
-it.skipIf(cgroup === undefined)(
-  "it also lives through many long lists, whose results it caches, and then many pages that are long once unpacked",
-  async () => {
-    const site = await startUpstream((request, response) => {
-      if (request.url?.startsWith("/list"))
-        response.setHeader("content-type", "application/vnd.apple.mpegurl").end(`#EXTM3U\n${variants.join("")}`);
-      else response.setHeader("content-type", "text/html").setHeader("content-encoding", "gzip").end(packed);
-    });
-    const { service, greedy, other } = await start();
-    const read = async (path: string, key: string) => {
-      const url = `${service.url}/info?url=${encodeURIComponent(site.url(path).href)}`;
-      const response = await fetch(url, { headers: bearer(key) });
-      await response.text();
-      return response.status;
-    };
-    for (const path of ["/list", "/page", "/list", "/page"]) {
-      const reads = Array.from({ length: atATime }, (_, n) => read(`${path}?${n}`, greedy));
-      expect(await read("/list?other", other)).toBe(200);
-      await Promise.all(reads);
-    }
-    expect(service.process.exitCode).toBeNull();
-    expect(service.process.signalCode).toBeNull();
-  },
-);
+it.skipIf(cgroup === undefined)("a process knows that its group has less memory than the machine", () => {
+  const module = JSON.stringify(new URL("../../src/system/memory.ts", import.meta.url).href);
+  const program = `const memory = await import(${module}); console.log(memory.memoryBytes, memory.isMemorySmall)`;
+  const [node = "", ...args] = cgroup?.commandOf([process.execPath, "--input-type=module", "--eval", program]) ?? [];
+  expect(spawnSync(node, args, { encoding: "utf8" }).stdout).toBe(`${512 * MiB} true\n`);
+});
 
 /** Reads all pages, 60 at a time. */
 async function readAll(readPage: (name: string, n: number) => Promise<number>): Promise<number[]> {
