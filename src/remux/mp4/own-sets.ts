@@ -21,7 +21,8 @@ export type AddSets = (sample: Uint8Array) => Uint8Array;
 
 /**
  * Returns a function that adds the parameter sets of this sample entry to a sample, before its first unit that is not a delimiter, unless it has some. For a format that comes
- * after another one: many players (Chromium) read only the first sample entry of a track. `null`: the codec is neither H.264 nor HEVC.
+ * after another one: many players (Chromium) read only the first sample entry of a track. Once a sample has sets that the entry has not, those after it stay as they are: the
+ * entry may be outdated. `null`: the codec is neither H.264 nor HEVC.
  */
 export function setsOf(sampleEntry: Uint8Array): AddSets | null {
   const avc = configurationOf(sampleEntry, "avcC");
@@ -69,14 +70,19 @@ function adderOf(
     length.writeUIntBE(unit.length, 0, lengthBytes);
     return [length, unit];
   });
+  let isOutdated = false;
   return (sample) => {
     let at = 0;
+    let hasOwn = false;
     for (const unit of nalUnits(sample, lengthBytes)) {
       const type = typeOf(unit);
-      if (sets.includes(type)) return sample;
-      if (type === delimiter && at === 0) at = lengthBytes + unit.length;
+      if (sets.includes(type)) {
+        hasOwn = true;
+        isOutdated ||= !units.some((known) => known.equals(unit));
+      } else if (type === delimiter && at === 0) at = lengthBytes + unit.length;
       else if (type <= lastVcl) break;
     }
+    if (hasOwn || isOutdated) return sample;
     return Buffer.concat([sample.subarray(0, at), ...added, sample.subarray(at)]);
   };
 }
