@@ -246,6 +246,15 @@ test("of audio whose endNumber lists more than its Period has, one more segment 
   expect(segmentsUpTo('<AdaptationSet mimeType="video/mp4"/>', 4)).toEqual(whole);
 });
 
+test.each(["", 'endNumber="4"'])(
+  "segments of several Periods last as long as these, optional ones included: %s",
+  (end) => {
+    const audio = `<AdaptationSet mimeType="audio/mp4"><SegmentTemplate media="$Number$" duration="4" ${end}/>${representation}</AdaptationSet>`;
+    const { segments } = read(mpd(`<Period duration="PT10S">${audio}</Period>`.repeat(2), ""));
+    expect(segments.map(({ durationS }) => durationS)).toEqual([4, 4, 2, 0, 4, 4, 2, 0]);
+  },
+);
+
 test("segments that a timeline repeats may be missing at the end of the Period only, and not if something else says where they end", () => {
   const computedOf = (timeline: string, attributes = "") => {
     const addressing = `<SegmentTemplate media="$Time$" timescale="10" ${attributes}><SegmentTimeline>${timeline}</SegmentTimeline></SegmentTemplate>`;

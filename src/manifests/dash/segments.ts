@@ -67,10 +67,10 @@ export function segmentsOf(
   return { segments, ...(beyondEnd > 0 && { beyondEnd }) };
 }
 
-/** Returns how much of a segment is within the span, seconds. */
+/** Returns how much of a segment is within the span, seconds; 0 of one that begins after its end. */
 function presentedS(startS: number | null, durationS: number, span: TimeSpan | undefined): number {
   if (span === undefined || startS === null) return durationS;
-  return Math.min(durationS, startS + durationS - span.startS, span.endS - startS);
+  return Math.max(0, Math.min(durationS, startS + durationS - span.startS, span.endS - startS));
 }
 
 /** `startS`: on the timeline of the presentation; `null`: unknown. */
