@@ -221,6 +221,25 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
     await expectRanges(await harness.download({ ranges, folder: await harness.newFolder() }), ranges, whole);
   });
 
+  it.each([["h264.mp4"], ["vp9.webm"]])(
+    "or the later segments of separate audio that a range needs, where the video of %s begins later than its list says",
+    async (name) => {
+      const lists = `-f dash -dash_segment_type auto -use_template 0 -use_timeline 0 -seg_duration 2 index.mpd`;
+      const late = `-itsoffset 0.9 -i ${name} -i ${name} -map 0:v -map 1:a -t ${lengthS} -c copy ${lists}`;
+      const { resources } = await mediaOf(late, "index.mpd");
+      await using harness = await openMedia(openEngine, { resources, entry: "index.mpd" });
+      const whole = await readWhole(harness);
+      for (const ranges of [
+        [{ startS: 4.81, endS: 5.73 }],
+        [
+          { startS: 8.2, endS: 9.48 },
+          { startS: 20.6, endS: 21.88 },
+        ],
+      ])
+        await expectRanges(await harness.download({ ranges, folder: await harness.newFolder() }), ranges, whole);
+    },
+  );
+
   const bytesOf = (resources: Resources) => [...resources.values()].reduce((sum, { body }) => sum + body.length, 0);
 
   /** Downloads ranges, and checks what comes of them and how much was sent for it. */

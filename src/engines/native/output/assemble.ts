@@ -159,7 +159,7 @@ async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled |
       ...(whole.written === null && { language: plan.sources[0].format.language }),
       ...(whole.written === null && audioChoice.isAsked && { audio: audioChoice }),
       missing: missingOf(plan, whole),
-      isWhole: hasEnd(plan),
+      isWhole: plan.sources.every(hasEnd),
       maxBytes,
       additions: (shown) => additions.get({ ...position, cut: shown }),
       additionBytes: () => additions.bytes(),
@@ -196,17 +196,22 @@ function missingOf(plan: Plan, { written, joined = [], originS: startS = 0 }: As
   const originS = written?.originS ?? 0;
   // Of what was copied from another container, so that times are rounded.
   const copiedS = originS + startS + roundingS;
+  const cutSources = new Set(plan.sources.filter((source) => !hasEnd(source)).map(({ name }) => name));
   const tracks = [
-    ...(written?.tracks ?? []).map((track) => ({ ...track, originS })),
-    ...joined.flatMap((segments) => segments.tracks()).map((track) => ({ ...track, originS: copiedS })),
+    ...(written?.tracks ?? []).map((track) => ({ ...track, originS, isCut: cutSources.has(track.source) })),
+    ...joined
+      .flatMap((segments) => segments.tracks())
+      .map((track) => ({ ...track, originS: copiedS, isCut: cutSources.size > 0 })),
   ];
   const parts = plan.sources.flatMap(({ part }) => part ?? []);
   const move = (range: MediaRange, byS: number) => ({ startS: range.startS - byS, endS: range.endS - byS });
   const of = (kind: TrackKind) => [
     ...tracks
       .filter((track) => track.kind === kind)
-      .flatMap(({ skips, ...track }) => {
-        return skips.map(({ fromS, toS }) => move({ startS: fromS, endS: toS }, track.originS));
+      .flatMap(({ skips, endS, isCut, ...track }) => {
+        // Separate audio may be in later segments than its list says. Video that ends too early is noticed anyway.
+        const left = isCut && kind === "audio" ? [...skips, { fromS: endS, toS: Infinity }] : skips;
+        return left.map(({ fromS, toS }) => move({ startS: fromS, endS: toS }, track.originS));
       }),
     ...parts.flatMap(({ missing }) => missing[kind].map((range) => move(range, copiedS))),
   ];

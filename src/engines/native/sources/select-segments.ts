@@ -32,12 +32,10 @@ export function hasSelection(plan: Plan): boolean {
   );
 }
 
-/** Whether the ends of all sources are fetched. */
-export function hasEnd(plan: Plan): boolean {
-  return plan.sources.every((source) => {
-    if (source.kind === "file" || source.part !== null) return source.part?.isWhole !== false;
-    return source.selection?.has(source.list.segments.length - 1) !== false;
-  });
+/** Whether the end of a source is fetched. */
+export function hasEnd(source: Source): boolean {
+  if (source.kind === "file" || source.part !== null) return source.part?.isWhole !== false;
+  return source.selection?.has(source.list.segments.length - 1) !== false;
 }
 
 /** Returns the source, and the times of what is fetched of it. */
