@@ -32,6 +32,10 @@ export const longMedia = {
     "index.m3u8",
   ],
   DASH: [`${h264} -f dash -seg_duration 2 -use_timeline 1 -use_template 1 index.mpd`, "index.mpd"],
+  "DASH with a duration of all segments": [
+    `${h264} -f dash -seg_duration 2 -use_timeline 0 -use_template 1 index.mpd`,
+    "index.mpd",
+  ],
   "a progressive MP4": [`${h264} -movflags +faststart index.mp4`, "index.mp4"],
   "a progressive MP4 with its index at the end": [`${h264} index.mp4`, "index.mp4"],
   "a fragmented MP4": [`${h264} -movflags +frag_keyframe+empty_moov index.mp4`, "index.mp4"],

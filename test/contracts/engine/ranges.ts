@@ -14,6 +14,7 @@ const inSegments = new Set<string>([
   "HLS in fMP4",
   "HLS with separate audio",
   "DASH",
+  "DASH with a duration of all segments",
   "open GOPs in MPEG-TS",
 ]);
 /** How many ranges each draw has. */

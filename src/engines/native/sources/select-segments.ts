@@ -42,14 +42,17 @@ export function hasEnd(source: Source): boolean {
 function select(source: Source, ranges: readonly MediaRange[]): { source: Source; fetched: readonly MediaRange[] } {
   if (source.kind === "file" || source.liveJournalPath !== null) return { source, fetched: ranges };
   const { segments, gapsS = [] } = source.list;
-  const isTimed = gapsS.length === 0 && segments.every(({ durationS }) => durationS > 0);
+  const isTimed =
+    gapsS.length === 0 && segments.every(({ durationS, isOptional }) => durationS > 0 || isOptional === true);
   if (!isTimed) return { source, fetched: ranges };
   const selection = new Set([0]);
   const fetched: MediaRange[] = [];
   let [startS, last] = [0, 0];
-  for (const [index, { durationS }] of segments.entries()) {
+  for (const [index, { durationS, isOptional = false }] of segments.entries()) {
     const endS = startS + durationS;
-    const isNeeded = ranges.some((range) => range.startS < endS && range.endS > startS);
+    // An optional one may have the end of the one before.
+    const isOfSelected = isOptional && index > 0 && last === index - 1 && selection.has(last);
+    const isNeeded = isOfSelected || ranges.some((range) => range.startS < endS && range.endS > startS);
     if (isNeeded) {
       selection.add(index);
       last = index;
