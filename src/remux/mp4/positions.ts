@@ -1,5 +1,5 @@
 import { openFullBox } from "./box-reader.ts";
-import { box, type Box, childrenOf, firstBox, getChild, u32Table, viewOf } from "./boxes.ts";
+import { box, type Box, childrenOf, damagedError, firstBox, getChild, u32Table, viewOf } from "./boxes.ts";
 
 /** Whether a `moof` box says from the start of the file where its media data are (ISO/IEC 14496-12 §8.8.7). */
 export const hasFixedData = (moof: Uint8Array): boolean => fixedHeaders(moof).length > 0;
@@ -75,7 +75,8 @@ export function withWideOffsets(bytes: Uint8Array, parent: Box): Buffer {
   const { type, start, body, end } = parent;
   if (type === "stco") {
     const view = viewOf(bytes);
-    const count = countOffsets(view, parent);
+    // It may say that it has more.
+    const count = Math.min(view.getUint32(body + 4), (end - body - 8) >>> 2);
     const halves = new Uint32Array(2 * count);
     for (let i = 0; i < count; i++) halves[2 * i + 1] = view.getUint32(body + 8 + i * 4);
     return Buffer.from(box("co64", bytes.subarray(body, body + 8), u32Table(halves)));
@@ -84,24 +85,23 @@ export function withWideOffsets(bytes: Uint8Array, parent: Box): Buffer {
   return Buffer.from(box(type, ...childrenOf(bytes, parent).map((child) => withWideOffsets(bytes, child))));
 }
 
-/** Adds `delta` to the offsets of the chunks of a track that are after the index. */
+/**
+ * Adds `delta` to the offsets of the chunks of a track that are after the index.
+ * @throws ServiceError `upstream_invalid` if a table says that it has more of them
+ */
 export function moveChunks(trak: Buffer, delta: number, moovEnd: number): void {
   const view = viewOf(trak);
-  for (const table of childrenOf(trak, getChild(trak, firstBox(trak), "mdia", "minf", "stbl"))) {
-    const { type, body } = table;
+  for (const { type, body, end } of childrenOf(trak, getChild(trak, firstBox(trak), "mdia", "minf", "stbl"))) {
     if (type !== "stco" && type !== "co64") continue;
-    const count = countOffsets(view, table);
+    const count = view.getUint32(body + 4);
+    const bytes = type === "stco" ? 4 : 8;
+    if (body + 8 + count * bytes > end) throw damagedError(`its ${type} box has fewer than ${count} offsets`);
     for (let i = 0; i < count; i++) {
-      const at = body + 8 + i * (type === "stco" ? 4 : 8);
+      const at = body + 8 + i * bytes;
       const offset = type === "stco" ? view.getUint32(at) : Number(view.getBigUint64(at));
       if (offset < moovEnd) continue;
       if (type === "stco") view.setUint32(at, offset + delta);
       else view.setBigUint64(at, BigInt(offset + delta));
     }
   }
-}
-
-/** Counts the offsets that a `stco` or `co64` box has; it may say that it has more. */
-function countOffsets(view: DataView, { type, body, end }: Box): number {
-  return Math.min(view.getUint32(body + 4), Math.floor((end - body - 8) / (type === "stco" ? 4 : 8)));
 }
