@@ -200,11 +200,15 @@ function createImageClient() {
   return { client, fetched };
 }
 
-/** Stops the time of requests for the rest of the test; returns what ends it. */
-function stopTime(): () => void {
+/** Stops the time of requests for the rest of the test; returns what ends it for so many that were sent. */
+function stopTime(): (requests: number) => Promise<void> {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   onTestFinished(() => void vi.useRealTimers());
-  return () => vi.advanceTimersByTime(infoTimeoutMs);
+  return async (requests) => {
+    // At least one begins in each turn of the event loop, and one that begins later would wait for ever.
+    for (let turn = 0; turn < 2 * requests; turn += 1) await setImmediate();
+    vi.advanceTimersByTime(infoTimeoutMs);
+  };
 }
 
 describe("owners share", () => {
@@ -279,7 +283,7 @@ describe("owners share", () => {
     await expect.poll(slowReads).toBe(4);
     const bobs = await Promise.all([get(bob, "one"), get(bob, "two")]);
     expect(bobs.map(({ statusCode }) => statusCode)).toEqual([200, 200]);
-    endTime();
+    await endTime(12);
     const refused = (await Promise.all(eves)).filter(({ statusCode }) => statusCode === 429);
     expect(refused).toHaveLength(8);
     expect(refused[0]?.headers["retry-after"]).toBe("1");
@@ -347,7 +351,7 @@ describe("owners share", () => {
     await expect.poll(() => fetched.length).toBe(8);
     const bobs = Array.from({ length: 4 }, (_, n) => get(bob, "bob", `bob${n}`));
     await expect.poll(() => countBobs(fetched)).toBe(4);
-    endTime();
+    await endTime(24);
     await Promise.all([...eves, ...bobs]);
   });
 
@@ -371,7 +375,7 @@ describe("owners share", () => {
     await expect.poll(() => fetched.length).toBe(8);
     const bobs = Array.from({ length: 4 }, (_, n) => get(bob, `bob${n}`));
     await expect.poll(() => countBobs(read)).toBe(4);
-    endTime();
+    await endTime(104);
     const responses = await Promise.all([...eves, ...bobs]);
     expect(responses.map(({ statusCode }) => statusCode)).toEqual(Array(104).fill(504));
     expect(fetched).toEqual(read);

@@ -1,7 +1,7 @@
 import { execFile, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, utimesSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { makeFolder } from "../folder.ts";
 import { childrenOf } from "./child-processes.ts";
 import { commandWith, startService } from "./service.ts";
@@ -69,7 +69,8 @@ it.skipIf(!existsSync("/proc/self/oom_score_adj"))(
     const { root, src } = copyService();
     const command = [...commandWith().slice(0, -1), join(src, "start.js")];
     const settings = { DATA_DIR: join(root, "data"), ALLOW_NETWORKS: "127.0.0.0/8" };
-    const { url, process: service } = await startService(settings, command);
+    const { url, process: service, end } = await startService(settings, command);
+    onTestFinished(async () => void (await end("SIGKILL")));
     const scoresOf = (program: string) => () =>
       childrenOf(service.pid ?? 0, program).map((pid) => readFileSync(`/proc/${pid}/oom_score_adj`, "utf8").trim());
     const often = { timeout: 20_000, interval: 20 };
