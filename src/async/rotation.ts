@@ -12,6 +12,7 @@ export class Rotation<T> {
     return [...this.#byOwner.keys()];
   }
 
+  /** Whether anything of the owner waits. */
   hasAny(owner: string): boolean {
     return this.#byOwner.has(owner);
   }

@@ -102,6 +102,13 @@ async function expectRanges(
   expect(audioFaults(heard, packets, expected), note).toEqual([]);
 }
 
+/** Downloads the whole, and each list of ranges of it, and checks these. */
+async function expectCuts(harness: EngineHarness, lists: readonly MediaRange[][]): Promise<void> {
+  const whole = await readWhole(harness);
+  for (const ranges of lists)
+    await expectRanges(await harness.download({ ranges, folder: await harness.newFolder() }), ranges, whole);
+}
+
 /** The largest share of the media that the ranges may need, with two groups of pictures each and the first one. */
 function largestShare(ranges: readonly MediaRange[]): number {
   const neededS = ranges.reduce((sum, { startS, endS }) => sum + endS - startS + 2 * groupS, groupS);
@@ -194,16 +201,13 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
       .replace(/(?<=EXTINF:)[\d.]+/g, (seconds) => String(Number(seconds) * factor));
     const resources = merge(media.resources, new Map([[entry, { type, body: Buffer.from(list) }]]));
     await using harness = await openMedia(openEngine, { resources, entry });
-    const whole = await readWhole(harness);
-    for (const ranges of [
+    await expectCuts(harness, [
       [{ startS: 13.03, endS: 14.71 }],
       [
         { startS: 7.35, endS: 7.87 },
         { startS: 38.23, endS: 41.31 },
       ],
-    ]) {
-      await expectRanges(await harness.download({ ranges, folder: await harness.newFolder() }), ranges, whole);
-    }
+    ]);
   });
 
   it("or all segments, where a range begins with the last pictures of one whose list says that it ends before", async () => {
@@ -216,9 +220,7 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
     const list = body.toString().replace(/(?<=EXTINF:)[\d.]+/g, moved);
     const resources = merge(media.resources, new Map([["index.m3u8", { type, body: Buffer.from(list) }]]));
     await using harness = await openMedia(openEngine, { resources, entry: "index.m3u8" });
-    const whole = await readWhole(harness);
-    const ranges = [{ startS: boundaryS - 0.05, endS: boundaryS + 1.13 }];
-    await expectRanges(await harness.download({ ranges, folder: await harness.newFolder() }), ranges, whole);
+    await expectCuts(harness, [[{ startS: boundaryS - 0.05, endS: boundaryS + 1.13 }]]);
   });
 
   it.each([["h264.mp4"], ["vp9.webm"]])(
@@ -228,15 +230,13 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
       const late = `-itsoffset 0.9 -i ${name} -i ${name} -map 0:v -map 1:a -t ${lengthS} -c copy ${lists}`;
       const { resources } = await mediaOf(late, "index.mpd");
       await using harness = await openMedia(openEngine, { resources, entry: "index.mpd" });
-      const whole = await readWhole(harness);
-      for (const ranges of [
+      await expectCuts(harness, [
         [{ startS: 4.81, endS: 5.73 }],
         [
           { startS: 8.2, endS: 9.48 },
           { startS: 20.6, endS: 21.88 },
         ],
-      ])
-        await expectRanges(await harness.download({ ranges, folder: await harness.newFolder() }), ranges, whole);
+      ]);
     },
   );
 

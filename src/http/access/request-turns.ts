@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { Rotation } from "../../async/rotation.ts";
 
-/** A list or a new task takes half a millisecond. */
+/** Requests that begin in one turn of the event loop: each list or new task takes half a millisecond. */
 const perTurn = 8;
 
 interface WaitingRequest {
