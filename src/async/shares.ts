@@ -7,35 +7,30 @@ export type Release = () => void;
 type Admit = (release: Release) => void;
 
 /**
- * Limits how much work is done at a time. Owners share the places for it, so that none starves the others:
+ * How many places an owner gets:
  *
- * - an owner without a place always gets one;
- * - one that has fewer than its share, `total` divided by the owners that have places, gets another one;
- * - beyond that, an owner gets what is free of the `total`: all of it, if there is no other owner.
- *
- * Nobody loses a place. So while some have more than their shares, the others take theirs beyond the `total`: up to twice as many places, and
- * more only if owners without a place get one. With a `total` of 0 there are no places.
- *
- * A firm `total` is never exceeded: an owner gets what is free, and may have to wait until another gives a place back. With a spare
- * place, an owner that has none gets one more than the `total` while no place is free and some owner has several.
- *
- * If owners leave half, each has at most half of the places that the others do not have, rounded up, and the `total` is firm.
+ * - `fair`: one without a place always gets one; one that has fewer than its share, the total divided by the owners that have places, gets
+ *   another one; beyond that, an owner gets what is free, all of it if there is no other owner. So while some have more than their
+ *   shares, the others take theirs beyond the total: up to twice as many places, and more only if owners without a place get one.
+ * - `firm`: what is free. The total is never exceeded: an owner may have to wait until another gives a place back.
+ * - `spare`: as `firm`, but one that has no place gets one beyond the total while none is free and some owner has several.
+ * - `half`: at most half of the places that the others do not have, rounded up, within the total.
  */
+type ShareRule = "fair" | "firm" | "spare" | "half";
+
+/** Limits how much work is done at a time. Owners share the places for it, so that none starves the others. Nobody loses a place. */
 export class Shares {
   readonly #total: number;
-  readonly #isFirm: boolean;
-  readonly #hasSpare: boolean;
-  readonly #leavesHalf: boolean;
+  readonly #rule: ShareRule;
   /** How many places each owner has; at least one. */
   readonly #held = new Map<string, number>();
   readonly #waiting = new Rotation<Admit>();
   #taken = 0;
 
-  constructor(total: number, { isFirm = false, hasSpare = false, leavesHalf = false } = {}) {
+  /** With a `total` of 0 there are no places. */
+  constructor(total: number, rule: ShareRule = "fair") {
     this.#total = total;
-    this.#isFirm = isFirm;
-    this.#hasSpare = hasSpare;
-    this.#leavesHalf = leavesHalf;
+    this.#rule = rule;
   }
 
   get taken(): number {
@@ -47,14 +42,12 @@ export class Shares {
     if (this.#total === 0) return 0;
     const unused = this.#total - this.#taken;
     const own = this.#placesOf(owner);
-    if (this.#leavesHalf) return Math.max(0, Math.ceil((unused + own) / 2) - own);
-    if (this.#isFirm) {
-      const isSpare = this.#hasSpare && own === 0 && unused === 0 && this.#held.size < this.#taken;
-      return isSpare ? 1 : Math.max(0, unused);
-    }
-    const owners = this.#held.size + Number(own === 0);
-    const upToShare = Math.min(Math.floor(this.#total / owners) - own, unused + this.#total);
-    return Math.max(unused, upToShare, Number(own === 0));
+    const isNew = own === 0;
+    if (this.#rule === "half") return Math.max(0, Math.ceil((unused + own) / 2) - own);
+    if (this.#rule === "spare" && isNew && unused === 0 && this.#held.size < this.#taken) return 1;
+    if (this.#rule !== "fair") return Math.max(0, unused);
+    const share = Math.floor(this.#total / (this.#held.size + Number(isNew)));
+    return Math.max(unused, Math.min(share - own, unused + this.#total), Number(isNew));
   }
 
   /** Takes a place; undefined if the owner gets none now. */

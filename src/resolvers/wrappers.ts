@@ -74,7 +74,7 @@ export function delayHosts<R extends Resolver>(resolver: R, delayMs: number): R 
     async resolve(url: URL, context: Parameters<R["resolve"]>[1]) {
       const { signal, owner = "", onWaiting } = context;
       signal.throwIfAborted();
-      const shares = turns.getOrInsertComputed(url.host, () => new Shares(1, { isFirm: true }));
+      const shares = turns.getOrInsertComputed(url.host, () => new Shares(1, "firm"));
       const isWaiting = shares.free(owner) === 0;
       await Promise.all([waitForTurn(url.host, shares, owner, signal), isWaiting && onWaiting?.(true)]);
       if (isWaiting) await onWaiting?.(false);

@@ -71,24 +71,24 @@ describe("shares", () => {
   });
 
   it("never exceed a firm total, and by a spare place only for an owner that has none while another has several", () => {
-    const firm = new Shares(2, { isFirm: true });
+    const firm = new Shares(2, "firm");
     expect([takeAll(firm, "eve").length, takeAll(firm, "bob").length]).toEqual([2, 0]);
-    const spare = new Shares(2, { isFirm: true, hasSpare: true });
+    const spare = new Shares(2, "spare");
     const counts = ["eve", "bob", "anna"].map((owner) => takeAll(spare, owner).length);
     expect(counts).toEqual([2, 1, 0]);
-    const one = new Shares(1, { isFirm: true, hasSpare: true });
+    const one = new Shares(1, "spare");
     expect([takeAll(one, "eve").length, takeAll(one, "bob").length]).toEqual([1, 0]);
   });
 
   it("leave half of what is free to others if each owner leaves half, and are never more than the total", () => {
-    const shares = new Shares(15, { leavesHalf: true });
+    const shares = new Shares(15, "half");
     const counts = ["eve", "bob", "carl", "dora", "anna"].map((owner) => takeAll(shares, owner).length);
     expect(counts).toEqual([8, 4, 2, 1, 0]);
     expect(shares.taken).toBe(15);
   });
 
   it("give places to waiting owners in turn, however many calls of others wait for longer", async () => {
-    const shares = new Shares(1, { isFirm: true });
+    const shares = new Shares(1, "firm");
     const [first] = takeAll(shares, "eve");
     const order: string[] = [];
     const run = (owner: string) => shares.run(owner, never, async () => void order.push(owner));

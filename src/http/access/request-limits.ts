@@ -54,7 +54,7 @@ export function shareRequests(
   total: number,
   makerOf: (token: string) => string | null | undefined,
 ): void {
-  const shares = new Shares(total, { leavesHalf: true });
+  const shares = new Shares(total, "half");
   const links = new Shares(Math.ceil(total / 4));
   const turns = new RequestTurns();
 

@@ -21,7 +21,7 @@ interface Turns {
 
 /** Creates turns that are taken apart from those of others; `atOnce` requests, default one, have the same turn of the event loop. */
 export function createTurns(atOnce = 1): Turns {
-  const turns = new Shares(atOnce, { isFirm: true });
+  const turns = new Shares(atOnce, "firm");
   return {
     isTaken: () => turns.taken > 0,
     async wait({ caller }, signal) {

@@ -79,7 +79,7 @@ export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, d
   });
   readJsonBodies(app);
   /** One batch is stored at a time: many at once would hold up the tasks of others in the store. */
-  const stores = new Shares(1, { isFirm: true });
+  const stores = new Shares(1, "firm");
   const turns = createTurns();
 
   app.post("/tasks/batch", { schema, bodyLimit: maxBodyBytes }, async (request, reply) => {

@@ -173,7 +173,7 @@ const maxLookups = 15;
  * that others leave. Further ones wait.
  */
 export function createSharedLookup(lookup: Lookup = lookUpBySystem): Lookup {
-  const shares = new Shares(maxLookups, { leavesHalf: true });
+  const shares = new Shares(maxLookups, "half");
   return async (hostname, context) => shares.run(context.owner, context.signal, () => lookup(hostname, context));
 }
 

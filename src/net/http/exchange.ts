@@ -141,7 +141,7 @@ export function createHostSlots(perHost: number) {
      */
     async acquire(host: string, owner: string, signal: AbortSignal): Promise<Release> {
       signal.throwIfAborted();
-      const shares = hosts.getOrInsertComputed(host, () => new Shares(perHost, { isFirm: true, hasSpare: true }));
+      const shares = hosts.getOrInsertComputed(host, () => new Shares(perHost, "spare"));
       const release = await shares.wait(owner, signal);
       return () => {
         release();

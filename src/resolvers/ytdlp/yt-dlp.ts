@@ -154,7 +154,7 @@ function report(server: ForkServer, { script }: Installation, logger: YtDlpOptio
 
 function createYtDlp(supervisor: Supervisor, options: YtDlpOptions): YtDlp {
   const { cookiesFile, concurrency, timeoutMs, proxy } = options;
-  const places = new Shares(concurrency, { isFirm: true, hasSpare: true });
+  const places = new Shares(concurrency, "spare");
 
   /** Extracts with a run of the proxy, whose error says more than what yt-dlp makes of it. */
   async function extractNow(url: URL, what: string, given: ExtractOptions): Promise<unknown> {

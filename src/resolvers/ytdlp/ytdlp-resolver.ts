@@ -88,7 +88,7 @@ export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolve
   const deps = { client, reader, bodies: createBodies() };
   const extract = readAhead(ytDlp);
   /** To ask about a URL takes milliseconds, one after the other, and a request may have hundreds. */
-  const turns = new Shares(2, { isFirm: true, hasSpare: true });
+  const turns = new Shares(2, "spare");
   return {
     name,
     output: PageInfo,

@@ -51,7 +51,7 @@ export async function openLibrary(options: LibraryOptions): Promise<Library> {
   if (options.isFiller && (await readMemory(folder, jobsFolder)) === undefined) await assertFolder(folder);
   const stopping = new AbortController();
   const { signal } = stopping;
-  const turns = new Shares(1, { isFirm: true });
+  const turns = new Shares(1, "firm");
   const filler = new Filler({ ...options, jobs, signal, retryMs });
   const removeNow = createRemovals({ removeFiles: (id, files) => filler.removeFiles(id, files) });
   const attempt = logOutages(logger, {
@@ -138,7 +138,7 @@ const removalsAtOnce = 4;
  * disk that hangs: what is not done within `timeoutMs` ends whenever the disk lets it, and until then no other removal is begun.
  */
 export function createRemovals({ removeFiles, timeoutMs = 5_000 }: RemovalsOptions) {
-  const places = new Shares(removalsAtOnce, { isFirm: true });
+  const places = new Shares(removalsAtOnce, "firm");
   /** Removals for which no request waits. */
   let hanging = 0;
 

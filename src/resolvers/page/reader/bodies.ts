@@ -17,7 +17,7 @@ const blockBytes = 64 * 1024;
  * than 1 GiB of memory, shared by owners; an owner that has none may be one more. Others wait before they receive more, which may take as long as a page may.
  */
 export function createBodies() {
-  const large = new Shares(maxLarge, { isFirm: true, hasSpare: true });
+  const large = new Shares(maxLarge, "spare");
   return { open: (context: ReadContext) => new RequestBodies(large, context) };
 }
 

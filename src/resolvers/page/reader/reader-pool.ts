@@ -29,7 +29,7 @@ const idleMs = 60_000;
 export function openReader({ processes, limits }: ReaderOptions = {}): Reader {
   const size = processes ?? Math.min(2, availableParallelism());
   // Each process may take 200 MiB.
-  const places = new Shares(size, { isFirm: true, hasSpare: !isMemorySmall });
+  const places = new Shares(size, isMemorySmall ? "firm" : "spare");
   const start = () => new ReaderProcess({ ...defaultLimits, ...limits });
   const pool = new ProcessPool({ start, idleMs, closedError });
   return {
