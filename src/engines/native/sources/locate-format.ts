@@ -76,8 +76,7 @@ export function createFormatLocator(
     try {
       const { formats, segments } = await manifests.open(format, headers);
       if (formats !== null) return { formats };
-      const reload = async () => (await manifests.open(format, headers, true)).segments();
-      return { formats, list: segments(), reload };
+      return { formats, list: segments(), reload: () => manifests.reload(format, headers) };
     } catch (error) {
       if (!isUpstreamError(error)) throw error;
       for await (const mirror of manifests.mirrors(format, headers)) return { formats: null, ...mirror };

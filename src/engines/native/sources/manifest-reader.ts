@@ -15,6 +15,13 @@ import { ServiceError } from "../../../model/errors.ts";
 import type { Format } from "../../../model/page-info.ts";
 import type { HeadersFor, HttpClient } from "../../../net/client.ts";
 
+/** How a manifest is requested. */
+interface Reading {
+  headers: HeadersFor;
+  /** Its segments were listed before: it is requested again if it is live, and once if what comes is none. */
+  isReload: boolean;
+}
+
 interface OpenManifest {
   /** To choose from if the manifest was not read before; `null`: `segments` are those of the format. */
   formats: readonly Format[] | null;
@@ -87,24 +94,29 @@ export class ManifestReader {
     return sniffManifest(Buffer.concat(head).subarray(0, maxHeadBytes));
   }
 
-  /**
-   * Opens the manifest at the URL of a format.
-   *
-   * @param isReload Its segments were listed before.
-   * @throws ServiceError of the client and the parsers
-   */
-  async open(format: Format, headers: HeadersFor, isReload = false): Promise<OpenManifest> {
+  /** Opens the manifest at the URL of a format. @throws ServiceError of the client and the parsers */
+  async open(format: Format, headers: HeadersFor): Promise<OpenManifest> {
+    return this.#open(format, { headers, isReload: false });
+  }
+
+  /** Returns the current segments of a format whose manifest was opened before. @throws as `open` */
+  async reload(format: Format, headers: HeadersFor): Promise<SegmentList> {
+    return (await this.#open(format, { headers, isReload: true })).segments();
+  }
+
+  async #open(format: Format, reading: Reading): Promise<OpenManifest> {
+    const { headers, isReload } = reading;
     const url = new URL(format.url);
     const isUnread = format.url === format.manifest_url;
     if (format.protocol === "m3u8") {
-      const { text: sent, finalUrl } = await this.#fetch(withoutDirectives(url), headers, isReload);
+      const { text: sent, finalUrl } = await this.#fetch(withoutDirectives(url), reading);
       const text = this.#playlists.complete(url, sent);
       const formats = isUnread && isMultivariant(text) ? readHls(text, finalUrl).formats : null;
       const variables = importsVariables(text) ? await this.#variablesFor(format, headers) : undefined;
       const isVariant = format.manifest_url !== null && !isUnread;
       return { formats, segments: () => readHlsSegments(text, finalUrl, variables, isVariant) };
     }
-    const { listing, segments, isLive, clocks, askedMs } = await this.#openMpd(url, headers, { isReload });
+    const { listing, segments, isLive, clocks, askedMs } = await this.#openMpd(url, reading);
     const isListed = findFormat(listing.formats, format.format_id) !== undefined;
     const isChoice = isUnread && !isListed && !isOfMpd(format) && listing.formats.length > 0;
     const formats = isChoice ? listing.formats : null;
@@ -138,7 +150,7 @@ export class ManifestReader {
       }
     } else if (format.manifest_url !== null && format.manifest_url !== format.url) {
       const manifestUrl = new URL(format.manifest_url);
-      const playlist = await this.#tryRead(() => this.#fetch(manifestUrl, headers));
+      const playlist = await this.#tryRead(() => this.#fetch(manifestUrl, { headers, isReload: false }));
       const urls = playlist && findRedundant(playlist.text, playlist.finalUrl, new URL(format.url));
       for (const { href } of urls?.slice(0, maxMirrors) ?? []) {
         const reload = async () => (await this.open({ ...format, url: href }, headers)).segments();
@@ -158,10 +170,10 @@ export class ManifestReader {
   }
 
   async *#mirrorsOfMpd(url: URL, headers: HeadersFor): AsyncGenerator<ReadMpd> {
-    const isReload = true;
-    const first = await this.#tryRead(() => this.#openMpd(url, headers, { isReload }));
+    const reading = { headers, isReload: true };
+    const first = await this.#tryRead(() => this.#openMpd(url, reading));
     for (let base = 1; base < Math.min(first?.bases ?? 0, maxMirrors + 1); base += 1) {
-      const mirror = await this.#tryRead(() => this.#openMpd(url, headers, { base, isReload }));
+      const mirror = await this.#tryRead(() => this.#openMpd(url, reading, base));
       if (mirror !== undefined) yield mirror;
     }
   }
@@ -171,23 +183,23 @@ export class ManifestReader {
     return result instanceof ServiceError ? undefined : result;
   }
 
-  async #openMpd(url: URL, headers: HeadersFor, { base = 0, isReload = false } = {}): Promise<ReadMpd> {
+  async #openMpd(url: URL, reading: Reading, base = 0): Promise<ReadMpd> {
     const key = `${base} ${url.href}`;
     const known = this.#mpds.get(key);
-    if (known !== undefined && !(known.isLive && isReload)) return known;
+    if (known !== undefined && !(known.isLive && reading.isReload)) return known;
     const askedMs = Date.now();
     const location = this.#locations.get(url.href);
-    const moved = location && (await this.#tryRead(() => this.#fetch(location, headers, isReload)));
-    const { text, finalUrl } = moved ?? (await this.#fetch(url, headers, isReload));
+    const moved = location && (await this.#tryRead(() => this.#fetch(location, reading)));
+    const { text, finalUrl } = moved ?? (await this.#fetch(url, reading));
     const linked = await resolveLinks({ text, url: finalUrl }, async (link) => {
-      const response = await this.#get(link, headers, maxLinkedBytes);
+      const response = await this.#get(link, reading.headers, maxLinkedBytes);
       return { text: decodeManifest(await buffer(response.body)), url: response.url };
     });
     const mpd = { ...openMpd(linked, finalUrl, base), askedMs };
     if (mpd.isLive && mpd.location !== null) this.#locations.set(url.href, mpd.location);
     this.#mpds.set(key, mpd);
     // Its formats have that URL. A reload is of known formats, and may be redirected elsewhere each time.
-    if (!isReload) this.#mpds.set(`${base} ${finalUrl.href}`, mpd);
+    if (!reading.isReload) this.#mpds.set(`${base} ${finalUrl.href}`, mpd);
     return mpd;
   }
 
@@ -196,14 +208,14 @@ export class ManifestReader {
     if (manifest_url === null || manifest_url === url) return undefined;
     const known = this.#variables.get(manifest_url);
     if (known !== undefined) return known;
-    const { text, finalUrl } = await this.#fetch(new URL(manifest_url), headers);
+    const { text, finalUrl } = await this.#fetch(new URL(manifest_url), { headers, isReload: false });
     const variables = readVariables(text, finalUrl);
     this.#variables.set(manifest_url, variables);
     return variables;
   }
 
-  async #fetch(url: URL, headers: HeadersFor, isReload = false): Promise<{ text: string; finalUrl: URL }> {
-    const { text, response } = await fetchManifest(url, this.#client, { isReload, signal: this.#signal, headers });
+  async #fetch(url: URL, reading: Reading): Promise<{ text: string; finalUrl: URL }> {
+    const { text, response } = await fetchManifest(url, this.#client, { ...reading, signal: this.#signal });
     this.#followClock();
     this.#dateAheadMs ??= aheadByDate(response.headers);
     return { text, finalUrl: response.url };
