@@ -1,5 +1,6 @@
 import { ServiceError } from "../../model/errors.ts";
 import { packetLength } from "./packets.ts";
+import { SegmentStarts } from "./segment-starts.ts";
 
 export interface PidReader {
   /** Reads the payload of a packet; `isStart`: payload_unit_start_indicator. */
@@ -12,6 +13,7 @@ export interface PidReader {
 
 class Pid {
   readonly reader: PidReader;
+  readonly starts: SegmentStarts;
   /** continuity_counter of the last packet; −1: none yet. */
   counter = -1;
   /** It has changed. Until then its writer may never count, so that it says nothing of packets that are missing. */
@@ -20,15 +22,6 @@ class Pid {
   isStill = false;
   /** Its first one: packagers that restart it in each segment begin with the same one. */
   firstCounter = -1;
-  /** How often it continued that of the segment before, and how often not, since that was last reported. */
-  continued = 0;
-  broken = 0;
-  /** Number of the latest segment in which it continued that of the segment before. */
-  continuedIn = -1;
-  /** The latest time it did not, which does not count if other times begin there. */
-  isBreakNew = false;
-  /** It began again, as it began at first, with the payload unit that is being read. */
-  isCountNew = false;
   /** Number of the segment it came from. */
   segment: number;
   /** How often the program association had counted from the start again before its last packet. */
@@ -43,6 +36,7 @@ class Pid {
 
   constructor(reader: PidReader, segment: number) {
     this.reader = reader;
+    this.starts = new SegmentStarts(() => reader.onBreak?.());
     this.segment = segment;
   }
 }
@@ -94,19 +88,17 @@ export class PidTable {
 
   /** Other times have begun in the payload unit that is being read: its counter may begin too. */
   startTimes(pid: number): void {
-    const found = this.#pids[pid];
-    if (found !== undefined) found.isBreakNew = false;
+    this.#pids[pid]?.starts.startTimes();
   }
 
   /** The payload unit that is being read comes late: if its counter restarted, that is a coincidence. */
   noteGap(pid: number): void {
-    const found = this.#pids[pid];
-    if (found?.isCountNew === true) found.isBreakNew = true;
+    this.#pids[pid]?.starts.noteGap();
   }
 
   /** Reports to the readers what is known to be missing; nothing follows. */
   finish(): void {
-    for (const pid of this.#pids) if (pid !== undefined) countBreak(pid);
+    for (const pid of this.#pids) pid?.starts.endUnit();
   }
 
   /**
@@ -162,17 +154,12 @@ export class PidTable {
 
   /** Notes what the counter of the packet that starts a payload unit says of the segments before. */
   #startUnit(pid: Pid, counter: number, isFollowing: boolean, isRestart: boolean): void {
-    countBreak(pid);
-    pid.isCountNew = false;
+    pid.starts.endUnit();
     const isBoundary = pid.counter >= 0 && pid.segment !== this.#segment && pid.segment >= this.#joined;
     if (isRestart || !isBoundary) return;
     // A packager that counts from the start again does so in the tables too.
-    const isSameCount = this.#pids[associationPid]?.continuedIn === this.#segment;
-    pid.isCountNew = !isFollowing && !isSameCount && counter === pid.firstCounter;
-    if (isFollowing) {
-      pid.continued += 1;
-      pid.continuedIn = this.#segment;
-    } else pid.isBreakNew = !pid.isCountNew;
+    const isSameCount = this.#pids[associationPid]?.starts.hasContinuedIn(this.#segment) === true;
+    pid.starts.note(this.#segment, isFollowing, !isSameCount && counter === pid.firstCounter);
   }
 }
 
@@ -186,14 +173,6 @@ function isLossKnown(pid: Pid, counter: number, isFollowing: boolean, isBound: b
   pid.isCounting = true;
   // So 15 packets, or more, were missing between those that had the same one.
   return !isFollowing || pid.isStill;
-}
-
-/** Packets are missing at the end of a segment if the counters continue in others. */
-function countBreak(pid: Pid): void {
-  if (pid.isBreakNew) pid.broken += 1;
-  pid.isBreakNew = false;
-  if (pid.continued === 0 || pid.continued < pid.broken) return;
-  for (; pid.broken > 0; pid.broken -= 1) pid.reader.onBreak?.();
 }
 
 /** Reads the adaptation field at `at` (§2.4.3.4); returns its length. */
