@@ -68,9 +68,8 @@ export function duplicateTaskError(id: string): ServiceError {
 
 /** Returns a copy whose key no other owner has; neither names of owners nor header values have a line break. */
 export function ofOwner({ owner }: Task, idempotency: Idempotency | undefined): Idempotency | undefined {
-  const { key, fingerprint } = idempotency ?? {};
-  if (key === undefined || fingerprint === undefined) return undefined;
-  return { key: owner === undefined ? key : `${owner}\n${key}`, fingerprint };
+  if (idempotency === undefined || owner === undefined) return idempotency && { ...idempotency };
+  return { ...idempotency, key: `${owner}\n${idempotency.key}` };
 }
 
 /**

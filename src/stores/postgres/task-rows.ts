@@ -62,7 +62,7 @@ type Column<Row> = [type: string, value: (row: Row) => string | number | null];
  * @throws ServiceError `not_found`.
  */
 export async function lockRow(sql: Sql, id: string): Promise<TaskRow> {
-  const row = await lockRowNoWait(sql, id, "");
+  const row = await readForUpdate(sql, id, "");
   if (row === undefined) throw taskNotFoundError(id);
   return row;
 }
@@ -72,7 +72,11 @@ export async function lockRow(sql: Sql, id: string): Promise<TaskRow> {
  *
  * @throws DatabaseError, see `isLockNotAvailable`, if another transaction has locked it.
  */
-export async function lockRowNoWait(sql: Sql, id: string, wait = "NOWAIT"): Promise<TaskRow | undefined> {
+export async function lockRowNoWait(sql: Sql, id: string): Promise<TaskRow | undefined> {
+  return readForUpdate(sql, id, "NOWAIT");
+}
+
+async function readForUpdate(sql: Sql, id: string, wait: "" | "NOWAIT"): Promise<TaskRow | undefined> {
   const read = `SELECT ${taskColumns} FROM unreel.tasks WHERE id = :id FOR UPDATE ${wait}`;
   const [row] = await sql.query<TaskRow>(read, { id: asText(id) });
   return row;

@@ -4,7 +4,8 @@ import { type State, states } from "../../../model/task.ts";
 import type { Sql } from "../database.ts";
 import { noCountersError } from "../task-rows.ts";
 
-type Queryable = Pick<ClientBase, "query">;
+/** A client, or a pool of them. */
+export type Queryable = Pick<ClientBase, "query">;
 
 export interface EventRow {
   number: number;

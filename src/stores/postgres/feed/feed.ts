@@ -1,10 +1,10 @@
-import type { ClientBase, ClientConfig, Pool } from "pg";
+import type { ClientConfig, Pool } from "pg";
 import type { BaseLogger } from "pino";
 import type { Broadcast, SharedPauses } from "../../../feed/processes.ts";
 import type { HostPause } from "../../../model/url-parts.ts";
 import { createTaskEvents, type TaskEvents } from "../../../feed/task-events.ts";
 import type { Sql } from "../database.ts";
-import { type EventRow, readCounters, readNext, readOlder, readPast, toEvent } from "./event-rows.ts";
+import { type EventRow, type Queryable, readCounters, readNext, readOlder, readPast, toEvent } from "./event-rows.ts";
 import { startListener } from "./listener.ts";
 
 interface EventFeedOptions {
@@ -76,8 +76,6 @@ export async function openEventFeed(options: EventFeedOptions): Promise<EventFee
   };
   return { events, pauses, broadcast, close: listener.close };
 }
-
-type Queryable = Pick<ClientBase, "query">;
 
 const broadcastChannel = "unreel_broadcast";
 
