@@ -2,9 +2,9 @@ import { type ComponentChild, h, render } from "preact";
 import { Find } from "./find/find.ts";
 import { hasSession, Session, SignIn } from "./session.ts";
 import { TaskList } from "./tasks/task-list.ts";
-import { createTasks, type Tasks } from "./tasks/tasks.ts";
+import { createTaskView, type Tasks } from "./tasks/tasks.ts";
 
-render(h(App, { tasks: createTasks(new URL(document.baseURI)) }), document.body);
+render(h(App, { tasks: createTaskView(new URL(document.baseURI)) }), document.body);
 
 /** The whole page; while the service needs a key, only the form for it. */
 function App({ tasks }: { tasks: Tasks }): ComponentChild {

@@ -1,13 +1,13 @@
 import { expect, onTestFinished, test } from "vitest";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
-import { createClock, minuteMs } from "../contracts/task-store/harness.ts";
+import { createTestClock, minuteMs } from "../contracts/task-store/harness.ts";
 import { openDatabase } from "../postgres/database.ts";
 import { addKey } from "./keys.ts";
 import { openApp } from "./open-app.ts";
 
 test("a key may send as many requests per minute as its rate; the headers tell what is left", async () => {
-  const clock = createClock();
+  const clock = createTestClock();
   const store = createMemoryStore({ now: clock.now });
   const { headers } = await addKey(store, "anna", { limits: { rate: 3 } });
   const app = await openApp({ store });

@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
-import { createClock } from "../contracts/task-store/harness.ts";
+import { createTestClock } from "../contracts/task-store/harness.ts";
 import { neverEnd, writeMedium } from "./engine.ts";
 import { createTestFiles } from "./files.ts";
 import { createTestResolver, pageOf } from "./resolver.ts";
@@ -84,7 +84,7 @@ describe.each(ways)("a task that is %s", (_name, end) => {
 
   test("during the delay of its retry leaves no parts", async () => {
     const harness = createRunnerHarness({
-      now: createClock().now,
+      now: createTestClock().now,
       backoffMs: 1000,
       downloads: async ({ folder }) => {
         await writeFile(join(folder, "part"), "begun");

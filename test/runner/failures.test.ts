@@ -5,7 +5,7 @@ import { type ErrorCode, ServiceError } from "../../src/model/errors.ts";
 import { accessKeyOf, newSecret } from "../../src/keys/secrets.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import type { Task } from "../../src/model/task.ts";
-import { createClock } from "../contracts/task-store/harness.ts";
+import { createTestClock } from "../contracts/task-store/harness.ts";
 import { neverEnd, writeMedium, type Downloads } from "./engine.ts";
 import { createTestFiles } from "./files.ts";
 import { createTestResolver, pageOf } from "./resolver.ts";
@@ -59,7 +59,7 @@ describe("a retryable failure", () => {
   });
 
   test("is retried after a back-off, doubled with each attempt, or as late as the server asks", async () => {
-    const clock = createClock();
+    const clock = createTestClock();
     const asked = new ServiceError("too_many_requests", "slow down", { retryAfterS: 60 });
     const { runner, store, add, until } = createRunnerHarness({
       now: clock.now,

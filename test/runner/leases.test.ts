@@ -3,7 +3,7 @@ import { ServiceError } from "../../src/model/errors.ts";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
-import { createClock } from "../contracts/task-store/harness.ts";
+import { createTestClock } from "../contracts/task-store/harness.ts";
 import { formatOf } from "../formats.ts";
 import { neverEnd, writeMedium } from "./engine.ts";
 import { createRunnerHarness, stopTime } from "./harness.ts";
@@ -161,7 +161,7 @@ test("another worker goes on with the task of one that died, a second after its 
 });
 
 test("a run whose task another claim has taken is aborted, and changes nothing more", async () => {
-  const clock = createClock();
+  const clock = createTestClock();
   const inner = createMemoryStore({ now: clock.now });
   const aborted = Promise.withResolvers<unknown>();
   const { files, log, startLoading } = createRunnerHarness({
@@ -183,7 +183,7 @@ test("a run whose task another claim has taken is aborted, and changes nothing m
 });
 
 test("a task that its own runner claims again, as after a suspend, has one run at a time", async () => {
-  const clock = createClock();
+  const clock = createTestClock();
   let active = 0;
   const { add, until, startLoading } = createRunnerHarness({
     now: clock.now,
@@ -206,7 +206,7 @@ test("a task that its own runner claims again, as after a suspend, has one run a
 
 /** A store with a task for each of `counts`: so many of its workers died reading its page, after 100 bytes. */
 async function killed<Counts extends number[]>(...counts: Counts) {
-  const clock = createClock();
+  const clock = createTestClock();
   const store = createMemoryStore({ now: clock.now });
   const progress = { stage: "downloading", downloaded_bytes: 100, total_bytes: null, speed: null, eta: null } as const;
   const ids = counts.map(() => "") as { [Index in keyof Counts]: string };

@@ -9,7 +9,7 @@ import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { addFile } from "../contracts/task-store/files.ts";
 import { moveTo } from "../contracts/task-store/transitions.ts";
-import { createClock, openStoreHarness, times } from "../contracts/task-store/harness.ts";
+import { createTestClock, openStoreHarness, times } from "../contracts/task-store/harness.ts";
 import { neverEnd } from "./engine.ts";
 import { createTestFiles } from "./files.ts";
 import { createRunnerHarness } from "./harness.ts";
@@ -17,7 +17,7 @@ import { createRunnerHarness } from "./harness.ts";
 const day = 24 * 3600;
 
 test("finished tasks older than the retention are deleted, with their files", async () => {
-  const harness = await openStoreHarness((now) => createMemoryStore({ now }));
+  const harness = await openStoreHarness(({ now }) => createMemoryStore({ now }));
   const ended = await Promise.all(
     times(120, (n) => moveTo(harness, (["succeeded", "failed", "canceled"] as const)[n % 3]!)),
   );
@@ -41,7 +41,7 @@ test("finished tasks older than the retention are deleted, with their files", as
 });
 
 test("a list is read again where its tasks expire, not all of it in each pass", async () => {
-  const clock = createClock();
+  const clock = createTestClock();
   const harness = await openStoreHarness(() => createMemoryStore(clock));
   await Promise.all(times(160, () => moveTo(harness, "failed")));
   let passes = 0;
@@ -66,7 +66,7 @@ test("a list is read again where its tasks expire, not all of it in each pass", 
 });
 
 test("a task is deleted when its time has come, while the service runs", async () => {
-  const clock = createClock();
+  const clock = createTestClock();
   const { store, files, run } = createRunnerHarness({ now: clock.now, retentionS: 1 });
   const { id } = await run("succeeded");
   expect(files.results()).toEqual([id]);
@@ -79,7 +79,7 @@ test.each([
   ["forward", 2 * day],
   ["back", -2 * day],
 ])("a clock set two days %s deletes nothing before its time", async (_way, jumpS) => {
-  const clock = createClock();
+  const clock = createTestClock();
   const inner = createMemoryStore(clock);
   let lists = 0;
   const store: TaskStore = {
@@ -105,7 +105,7 @@ test.each([
 });
 
 test("without a retention nothing is deleted, however old", async () => {
-  const harness = await openStoreHarness((now) => createMemoryStore({ now }));
+  const harness = await openStoreHarness(({ now }) => createMemoryStore({ now }));
   const { id } = await moveTo(harness, "succeeded");
   harness.clock.advance(1000 * day * 1000);
   const { runner, store, add, until } = createRunnerHarness({
@@ -118,7 +118,7 @@ test("without a retention nothing is deleted, however old", async () => {
 });
 
 test("a task whose file cannot be removed stays until it can, is logged once, and does not block others", async () => {
-  const clock = createClock();
+  const clock = createTestClock();
   const inner = createTestFiles();
   const failing = new Set<string>();
   let failures = 0;
@@ -152,7 +152,7 @@ test("a task whose file cannot be removed stays until it can, is logged once, an
 });
 
 test("while a store takes no writes, the files of tasks past their retention stay", async () => {
-  const clock = createClock();
+  const clock = createTestClock();
   const inner = createMemoryStore(clock);
   let isReadOnly = false;
   const unlessReadOnly = <T>(work: () => Promise<T>) =>
@@ -176,7 +176,7 @@ test("while a store takes no writes, the files of tasks past their retention sta
 });
 
 test("a stop does not wait until the files of all members of a collection are removed", async () => {
-  const clock = createClock();
+  const clock = createTestClock();
   const harness = await openStoreHarness(() => createMemoryStore(clock));
   const inner = harness.store;
   const members = times(500, () => randomUUIDv7());
@@ -210,7 +210,7 @@ test("a stop does not wait until the files of all members of a collection are re
 });
 
 test("several services may delete expired tasks at the same time", async () => {
-  const harness = await openStoreHarness((now) => createMemoryStore({ now }));
+  const harness = await openStoreHarness(({ now }) => createMemoryStore({ now }));
   const { store, clock } = harness;
   for (const state of times(60, (n) => (["succeeded", "failed"] as const)[n % 2]!)) {
     await moveTo(harness, state);
@@ -224,7 +224,7 @@ test("several services may delete expired tasks at the same time", async () => {
 });
 
 test("a list that cannot be read is logged and read again", async () => {
-  const clock = createClock();
+  const clock = createTestClock();
   const inner = createMemoryStore({ now: clock.now });
   let failures = 1;
   const { runner, store, log, add } = createRunnerHarness({
@@ -253,7 +253,7 @@ test("a list that cannot be read is logged and read again", async () => {
 });
 
 test("the start removes parts of ended and deleted tasks, removed results, and no file that may be of another store's task", async () => {
-  const harness = await openStoreHarness((now) => createMemoryStore({ now }));
+  const harness = await openStoreHarness(({ now }) => createMemoryStore({ now }));
   const error = { code: "upstream_timeout", message: "slow", retryable: true };
   const made = {
     succeeded: await addFile(harness, 10),

@@ -5,7 +5,7 @@ import { createMemoryStore, openSqliteStore } from "../../src/stores/sqlite/sqli
 import { openPostgresStore } from "../../src/stores/postgres/postgres-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
 import type { Task } from "../../src/model/task.ts";
-import { createClock } from "../contracts/task-store/harness.ts";
+import { createTestClock } from "../contracts/task-store/harness.ts";
 import { openDatabase } from "../postgres/database.ts";
 import { makeFolder } from "../folder.ts";
 import { writeMedium } from "./engine.ts";
@@ -225,7 +225,7 @@ test("a file in use is not deleted with a task past its retention, until it is n
   const opened = (await files.open(tasks[0]!.id))!;
   onTestFinished(() => opened.handle.close());
   await opened.markInUse();
-  const clock = createClock(Date.now());
+  const clock = createTestClock(Date.now());
   const { runner } = createRunnerHarness({ store, files, retentionS: 1, ...clock });
   clock.advance(1_001);
   runner.start();

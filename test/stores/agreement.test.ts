@@ -5,7 +5,7 @@ import { createMemoryStore, openSqliteStore } from "../../src/stores/sqlite/sqli
 import type { TaskStore } from "../../src/stores/store.ts";
 import { states, type Task } from "../../src/model/task.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
-import { createClock, type Clock } from "../contracts/task-store/harness.ts";
+import { createTestClock, type Clock } from "../contracts/task-store/harness.ts";
 import { makeFolder } from "../folder.ts";
 import { seed } from "../random.ts";
 
@@ -76,7 +76,7 @@ test("a store that is opened again between calls responds and publishes as one t
 
 /** Returns what a store responds and publishes, with ids and errors replaced so that all stores are alike. */
 async function run(calls: readonly Call[], open: (now: Clock["now"]) => TaskStore, isReopened = false) {
-  const clock = createClock();
+  const clock = createTestClock();
   const openAndRecord = () => {
     const opened = open(clock.now);
     opened.events.subscribe(({ id: _id, ...event }) => record(event));

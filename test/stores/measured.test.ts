@@ -5,9 +5,7 @@ import { toStoreError } from "../../src/stores/postgres/database-errors.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { describeTaskStore } from "../contracts/task-store.ts";
 
-describeTaskStore("a measured store", (now, maxQueued, elapsedMs, webhook = false, maxKeptBytes) =>
-  measureStore(createMemoryStore({ now, maxQueued, elapsedMs, webhook, maxKeptBytes }), () => {}),
-);
+describeTaskStore("a measured store", (options) => measureStore(createMemoryStore(options), () => {}));
 
 /** Returns a measured store, and its calls as `method`, or `method failed`. */
 function observed(maxQueued = 10) {

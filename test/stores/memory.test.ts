@@ -4,9 +4,7 @@ import { newTask } from "../../src/feed/task-changes.ts";
 import { describeTaskStore } from "../contracts/task-store.ts";
 import { minuteMs, times } from "../contracts/task-store/harness.ts";
 
-describeTaskStore("the memory store", (now, maxQueued, elapsedMs, webhook = false, maxKeptBytes) =>
-  createMemoryStore({ now, maxQueued, elapsedMs, webhook, maxKeptBytes }),
-);
+describeTaskStore("the memory store", createMemoryStore);
 
 test("some thousands of tasks are created, claimed, ended and listed in seconds", async () => {
   const store = createMemoryStore();

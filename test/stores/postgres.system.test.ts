@@ -18,10 +18,10 @@ beforeAll(async () => {
 
 let clocks: Pick<ClockedStoreOptions, "now" | "elapsedMs">;
 
-const open: OpenStore = async (now, maxQueued, elapsedMs, webhook = false, maxKeptBytes) => {
+const open: OpenStore = async (options) => {
   await connection.query(emptyTables);
-  clocks = { now, elapsedMs };
-  return openClockedStore({ url, maxQueued, webhook, maxKeptBytes, ...clocks });
+  clocks = { now: options.now, elapsedMs: options.elapsedMs };
+  return openClockedStore({ url, ...options });
 };
 
 // The store looks for dead workers every three seconds.

@@ -12,7 +12,7 @@ import { describeTaskStore } from "../contracts/task-store.ts";
 import { collect, entryUrl } from "../contracts/task-store/collections.ts";
 import {
   collectEvents,
-  createClock,
+  createTestClock,
   idsOf,
   minuteMs,
   type OpenStore,
@@ -23,9 +23,9 @@ import { makeFolder } from "../folder.ts";
 import { createTestLog } from "../log.ts";
 
 let opened = "";
-const open: OpenStore = (now, maxQueued, elapsedMs, webhook = false, maxKeptBytes) => {
+const open: OpenStore = (options) => {
   opened = join(makeFolder(), "tasks.db");
-  return openSqliteStore({ path: opened, now, maxQueued, elapsedMs, webhook, maxKeptBytes });
+  return openSqliteStore({ path: opened, ...options });
 };
 
 open.replaceDocuments = async (store, documents) => {
@@ -309,7 +309,7 @@ describe("a collection with many members that ends", () => {
 });
 
 function startFile() {
-  const clock = createClock();
+  const clock = createTestClock();
   const path = join(makeFolder(), "not", "there", "yet", "tasks.db");
   const reopen = () => {
     const store = openSqliteStore({ path, now: clock.now });

@@ -9,7 +9,7 @@ import { ServiceError } from "../../src/model/errors.ts";
 import type { Task } from "../../src/model/task.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { createTaskEvents } from "../../src/feed/task-events.ts";
-import { createTasks, type Tasks } from "../../src/web/tasks/tasks.ts";
+import { createTaskView, type Tasks } from "../../src/web/tasks/tasks.ts";
 import { pageInfo } from "../page-info.ts";
 import { halfway } from "../watch/task.ts";
 import { addCollection } from "./page/stored-tasks.ts";
@@ -72,7 +72,7 @@ async function until(isTrue: () => boolean): Promise<void> {
 
 /** Follows the tasks of the service at `url` until the test is over; resolves once they are read. */
 async function followNew(url: URL): Promise<Tasks> {
-  const tasks = createTasks(url);
+  const tasks = createTaskView(url);
   follow(tasks);
   await until(() => tasks.isRead.value);
   return tasks;
@@ -153,7 +153,7 @@ describe("the page's tasks", () => {
     const store = createStore();
     const [one, two] = [await startTask(store, "one"), await startTask(store, "two")];
     const { url, paths } = await serve(store);
-    const tasks = createTasks(url);
+    const tasks = createTaskView(url);
     const end = follow(tasks);
     await until(() => tasks.isRead.value);
     await store.update(one, { progress: halfway });
@@ -193,7 +193,7 @@ describe("the page's tasks", () => {
     });
     onTestFinished(() => void server.close());
     const port = await listen(server);
-    const tasks = createTasks(new URL(`http://127.0.0.1:${port}/`));
+    const tasks = createTaskView(new URL(`http://127.0.0.1:${port}/`));
     follow(tasks);
     await promise;
     const [one = 0, two = 0] = times;
@@ -213,7 +213,7 @@ describe("the page's tasks", () => {
     });
     onTestFinished(() => server.close().closeAllConnections());
     const port = await listen(server);
-    const tasks = createTasks(new URL(`http://127.0.0.1:${port}/`));
+    const tasks = createTaskView(new URL(`http://127.0.0.1:${port}/`));
     follow(tasks);
     await asked[0]?.promise;
     vi.advanceTimersByTime(45_000);
@@ -271,7 +271,7 @@ describe("the page's tasks", () => {
     const titles = Array.from({ length: 260 }, (_, n) => `${n}`);
     const { id } = await addCollection({ store }, { title: "list" }, titles);
     const { url } = await serve(store);
-    const tasks = createTasks(url);
+    const tasks = createTaskView(url);
     const counts = [50, 250, 300].map((count) => tasks.readMembers(id, count));
     const read = (await Promise.all(counts)).map(({ ids, hasMore }) => [ids.length, hasMore]);
     expect(read).toEqual([

@@ -5,7 +5,7 @@ import type { State } from "../../src/model/task.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { createMetrics } from "../../src/metrics/metrics.ts";
 import { createWebhooks, type WebhooksOptions } from "../../src/webhooks/webhooks.ts";
-import { createClock } from "../contracts/task-store/harness.ts";
+import { createTestClock } from "../contracts/task-store/harness.ts";
 import { createTestLog, type LogLine } from "../log.ts";
 import { openReceiver, type Receiver } from "./receiver.ts";
 
@@ -17,7 +17,7 @@ export async function openWebhooks({
 }: Pick<WebhooksOptions, "limits"> & { totalTimeoutMs?: number; startsLater?: boolean } = {}) {
   const receiver = await startReceiver();
   // Verifiers compare the time of a signature with the system's.
-  const clock = createClock(Date.now());
+  const clock = createTestClock(Date.now());
   const store = createMemoryStore({ now: clock.now, elapsedMs: clock.elapsedMs, webhook: true });
   const client = createPostClient({ allowNetworks: everyNetwork, perHost: 64, ...options });
   const watchers = new Set<() => void>();

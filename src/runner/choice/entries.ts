@@ -30,7 +30,7 @@ export interface EntryChoice {
  * @param left What `left` returned before, if the entries until then are not looked at again.
  */
 export function chooseEntries(entries: TaskOptions["entries"] = "all", left?: readonly number[]): EntryChoice {
-  return typeof entries === "string" ? chooseByIndex(parseRanges(entries)) : chooseByUrl(entries, left);
+  return typeof entries === "string" ? chooseByIndex(parseIndexRanges(entries)) : chooseByUrl(entries, left);
 }
 
 interface IndexRange {
@@ -39,7 +39,7 @@ interface IndexRange {
 }
 
 /** Returns ranges of indexes: of `"1-20,25,40-"` or `"all"`, which may overlap; the end of `"40-"` is Infinity. */
-function parseRanges(text: string): IndexRange[] {
+function parseIndexRanges(text: string): IndexRange[] {
   if (text === "all") return [{ first: 1, last: Infinity }];
   return text.split(",").map((part) => {
     const [first = "", last] = part.split("-");

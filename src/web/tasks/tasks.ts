@@ -48,7 +48,7 @@ type Change = { type: "list"; page: TaskPage } | { type: "event"; task: ChangedT
  *
  * @param url base URL of the service; what is after its last slash does not matter.
  */
-export function createTasks(url: URL): Tasks {
+export function createTaskView(url: URL): Tasks {
   const table = createTaskTable();
   const requests = createTaskRequests(url);
   const { readAgain, replace, ...list } = createTaskPages(table, requests);

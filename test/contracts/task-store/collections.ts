@@ -129,7 +129,7 @@ export function describeCollections(open: OpenStore): void {
     });
 
     test("receivers of webhooks hear of the collection's end, not of those of its members", async () => {
-      const harness = await openStoreHarness(open, 10_000, true);
+      const harness = await openStoreHarness(open, { webhook: true });
       const { id } = await collect(harness, times(2, entryUrl));
       for (const member of await membersOf(harness, id)) await endMember(harness, member, "succeeded");
       const messages = await harness.store.outbox.claim({ endpoint: "*", limit: 9, leaseMs: minuteMs });
@@ -173,7 +173,7 @@ export function describeCollections(open: OpenStore): void {
       ["the queue", undefined, 4],
       ["the quota of its owner", { max_queued: 3 }, 10_000],
     ])("%s lets it add only as many as may be queued", async (_, limits, maxQueued) => {
-      const harness = await openStoreHarness(open, maxQueued);
+      const harness = await openStoreHarness(open, { maxQueued });
       if (limits !== undefined) await addKey(harness, "anna", limits);
       const { store } = harness;
       const events = collectEvents(store);

@@ -41,7 +41,7 @@ export function describeStoredFiles(open: OpenStore): void {
     });
 
     test("no message to webhooks is left", async () => {
-      const harness = await openStoreHarness(open, 10_000, true);
+      const harness = await openStoreHarness(open, { webhook: true });
       const { store } = harness;
       const { id } = await addFile(harness, 10);
       const query = { endpoint: serviceEndpoint, limit: 1, leaseMs: 1_000 };

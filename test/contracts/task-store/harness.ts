@@ -1,17 +1,13 @@
 import { onTestFinished } from "vitest";
 import type { Task, TaskOptions } from "../../../src/model/task.ts";
 import { newTask } from "../../../src/feed/task-changes.ts";
-import type { Claim, TaskStore } from "../../../src/stores/store.ts";
+import type { Claim, StoreOptions, TaskStore } from "../../../src/stores/store.ts";
 import type { TaskEvent } from "../../../src/feed/task-events.ts";
 
+type StoreLimits = Pick<StoreOptions, "maxQueued" | "maxKeptBytes" | "webhook">;
+
 export interface OpenStore {
-  (
-    now: () => Date,
-    maxQueued: number,
-    elapsedMs: () => number,
-    webhook?: boolean,
-    maxKeptBytes?: number,
-  ): TaskStore | Promise<TaskStore>;
+  (options: StoreLimits & Pick<Clock, "now" | "elapsedMs">): TaskStore | Promise<TaskStore>;
   /** Replaces stored documents without the store, the last that was opened, and opens it again. */
   replaceDocuments?: (store: TaskStore, documents: Map<string, string>) => Promise<ReplacedStore>;
   /** How late the store may notice that a lease of a minute has expired; default 0. */
@@ -47,14 +43,9 @@ export interface Clock {
 export const minuteMs = 60_000;
 
 /** Opens a store for one test, closed after it, and creates its clock. */
-export async function openStoreHarness(
-  open: OpenStore,
-  maxQueued = 10_000,
-  webhook = false,
-  maxKeptBytes?: number,
-): Promise<StoreHarness> {
-  const clock = createClock();
-  const store = await open(clock.now, maxQueued, clock.elapsedMs, webhook, maxKeptBytes);
+export async function openStoreHarness(open: OpenStore, limits: StoreLimits = {}): Promise<StoreHarness> {
+  const clock = createTestClock();
+  const store = await open({ maxQueued: 10_000, ...limits, now: clock.now, elapsedMs: clock.elapsedMs });
   onTestFinished(() => store.close());
   return {
     store,
@@ -70,7 +61,7 @@ export async function openStoreHarness(
   };
 }
 
-export function createClock(startMs = Date.UTC(2030, 0, 1)): Clock {
+export function createTestClock(startMs = Date.UTC(2030, 0, 1)): Clock {
   let elapsedMs = 0;
   let setMs = startMs;
   return {

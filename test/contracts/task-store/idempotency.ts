@@ -121,7 +121,7 @@ export function describeIdempotency(open: OpenStore): void {
     });
 
     test("an owner whose kept responses reach the limit gets no more in 24 hours, others and known keys do", async () => {
-      const harness = await openStoreHarness(open, 10_000, false, 2_000);
+      const harness = await openStoreHarness(open, { maxKeptBytes: 2_000 });
       const { store, clock } = harness;
       const page = "https://video.example.com/";
       const repeat = (key: string, owner?: string) =>

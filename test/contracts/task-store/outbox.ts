@@ -7,7 +7,7 @@ const page = "https://video.example.com/watch";
 
 export function describeOutbox(open: OpenStore): void {
   const openHarness = async (webhook = true) => {
-    const harness = await openStoreHarness(open, 10_000, webhook);
+    const harness = await openStoreHarness(open, { webhook });
     return { ...harness, ...outboxOf(harness) };
   };
 

@@ -7,7 +7,7 @@ const full = { name: "ServiceError", code: "unavailable", retryAfterS: expect.an
 export function describeQueueLimit(open: OpenStore): void {
   describe("limits its queue:", () => {
     test("tasks are accepted up to the limit and no further, also concurrently", async () => {
-      const { store, add } = await openStoreHarness(open, 5);
+      const { store, add } = await openStoreHarness(open, { maxQueued: 5 });
       const outcomes = await Promise.allSettled(times(9, () => add()));
       const refused = outcomes.filter(({ status }) => status === "rejected");
       expect(refused).toEqual(times(4, () => ({ status: "rejected", reason: expect.anything() })));
@@ -17,7 +17,7 @@ export function describeQueueLimit(open: OpenStore): void {
     });
 
     test("the error names the rule and the value", async () => {
-      const { add } = await openStoreHarness(open, 1);
+      const { add } = await openStoreHarness(open, { maxQueued: 1 });
       await add();
       await expect(add()).rejects.toThrow("the queue is full: 1 tasks, limit 1 (MAX_QUEUED)");
     });
@@ -28,14 +28,14 @@ export function describeQueueLimit(open: OpenStore): void {
       deleted: ({ store }, id) => store.delete(id),
     };
     test.each(Object.entries(ways))("a task that is %s frees one place", async (_, leave) => {
-      const harness = await openStoreHarness(open, 1);
+      const harness = await openStoreHarness(open, { maxQueued: 1 });
       await leave(harness, (await harness.add()).id);
       await harness.add();
       await expect(harness.add()).rejects.toMatchObject(full);
     });
 
     test("a running task frees no place when it is claimed again or ends", async () => {
-      const { store, clock, add, claim } = await openStoreHarness(open, 1);
+      const { store, clock, add, claim } = await openStoreHarness(open, { maxQueued: 1 });
       const { id } = await add();
       await claim();
       await add();
@@ -47,7 +47,7 @@ export function describeQueueLimit(open: OpenStore): void {
     });
 
     test("a requeued task is always accepted, and counts", async () => {
-      const { store, add, claim } = await openStoreHarness(open, 2);
+      const { store, add, claim } = await openStoreHarness(open, { maxQueued: 2 });
       const { id } = await add();
       await claim();
       await add();
@@ -59,7 +59,7 @@ export function describeQueueLimit(open: OpenStore): void {
     });
 
     test("refused writes do not count", async () => {
-      const { store, clock, add } = await openStoreHarness(open, 3);
+      const { store, clock, add } = await openStoreHarness(open, { maxQueued: 3 });
       const task = await add();
       await Promise.allSettled([
         store.create(task),
@@ -73,7 +73,7 @@ export function describeQueueLimit(open: OpenStore): void {
     });
 
     test("a full queue still accepts a used key, and leaves a refused key free", async () => {
-      const { store, clock } = await openStoreHarness(open, 1);
+      const { store, clock } = await openStoreHarness(open, { maxQueued: 1 });
       const create = (key: string) => {
         const task = newTask("https://video.example.com/", {}, clock.now());
         return store.create(task, { key, fingerprint: "f" });

@@ -29,7 +29,7 @@ export function describeQuotas(open: OpenStore): void {
     });
 
     test("a tenth of the queue is left to others, also if many tasks of an owner come at once", async () => {
-      const harness = await openStoreHarness(open, 20);
+      const harness = await openStoreHarness(open, { maxQueued: 20 });
       const { store, add } = harness;
       await addKey(harness, "anna", {});
       await addKey(harness, "bert", {});
@@ -42,7 +42,7 @@ export function describeQuotas(open: OpenStore): void {
     });
 
     test("each owner leaves a tenth of what the others leave", async () => {
-      const harness = await openStoreHarness(open, 100);
+      const harness = await openStoreHarness(open, { maxQueued: 100 });
       const { store, add } = harness;
       const fill = async (owner: string) => {
         await addKey(harness, owner, {});
@@ -64,7 +64,7 @@ export function describeQuotas(open: OpenStore): void {
     });
 
     test("two owners that fill the queue at the same time leave places to a third", async () => {
-      const harness = await openStoreHarness(open, 100);
+      const harness = await openStoreHarness(open, { maxQueued: 100 });
       const { store, add } = harness;
       for (const owner of ["anna", "bert", "carl"]) await addKey(harness, owner, {});
       const outcomes = await Promise.allSettled(times(200, (n) => add(page, {}, n % 2 ? "anna" : "bert")));
@@ -77,7 +77,7 @@ export function describeQuotas(open: OpenStore): void {
     });
 
     test("one owner may fill a queue of fewer than ten", async () => {
-      const harness = await openStoreHarness(open, 9);
+      const harness = await openStoreHarness(open, { maxQueued: 9 });
       await addKey(harness, "anna", {});
       await Promise.all(times(9, () => harness.add(page, {}, "anna")));
       await expect(harness.add(page, {}, "anna")).rejects.toThrow("the queue is full: 9 tasks, limit 9 (MAX_QUEUED)");

@@ -144,7 +144,7 @@ export function describeReuse(open: OpenStore): void {
     });
 
     test("of many calls at once as many store as the queue has room for, and the others are refused", async () => {
-      const harness = await openStoreHarness(open, 7);
+      const harness = await openStoreHarness(open, { maxQueued: 7 });
       const existing = await harness.add(page);
       const answers = await Promise.allSettled(times(30, (n) => reuse(harness, n % 10 === 9 ? page : `${page}${n}`)));
       const codes = answers.map((each) =>
@@ -196,7 +196,7 @@ export function describeReuse(open: OpenStore): void {
     });
 
     test("a full queue refuses a new one, and still finds one", async () => {
-      const harness = await openStoreHarness(open, 1);
+      const harness = await openStoreHarness(open, { maxQueued: 1 });
       const { id } = await harness.add(page);
       expect((await reuse(harness, page)).task.id).toBe(id);
       await expect(reuse(harness, `${page}2`)).rejects.toMatchObject({ code: "unavailable" });

@@ -2,13 +2,13 @@ import { expect, test } from "vitest";
 import { openPostgresStore } from "../../../src/stores/postgres/postgres-store.ts";
 import { idempotencyTtlMs } from "../../../src/stores/store-types.ts";
 import { newTask } from "../../../src/feed/task-changes.ts";
-import { createClock, minuteMs, times } from "../../contracts/task-store/harness.ts";
+import { createTestClock, minuteMs, times } from "../../contracts/task-store/harness.ts";
 import { openDatabase } from "../../postgres/database.ts";
 import { query } from "./query.ts";
 
 test("old events and expired keys are deleted", async () => {
   const url = await openDatabase();
-  const clock = createClock();
+  const clock = createTestClock();
   const store = await openPostgresStore({ url, now: clock.now });
   const add = (key?: string) =>
     store.create(
