@@ -1,10 +1,9 @@
 import { createHash } from "node:crypto";
-import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import type { Fault, Faults } from "./faults.ts";
-import { listen } from "../net/listen.ts";
+import { startSite } from "./site.ts";
 
 /** An HTTP server on 127.0.0.1 that serves media from memory and can go wrong in every known way. */
 export interface MediaServer {
@@ -36,78 +35,46 @@ export interface MediaRequest {
   isOver: boolean;
 }
 
-interface Served {
-  body: Buffer;
-  faults: Faults;
-}
-
-/** An unknown path is answered with 404. */
+/** Starts a site of which each path that is served can go wrong. */
 export async function startMediaServer(): Promise<MediaServer> {
-  const media = new Map<string, Served>();
   const requests: MediaRequest[] = [];
-  const waits = new Set<() => void>();
-  const changed = () => {
-    for (const wait of waits) wait();
-  };
-
-  const server = createServer({ keepAliveTimeout: 60_000 }, (incoming, response) => {
-    const { pathname: path } = new URL(incoming.url ?? "/", "http://any");
-    const request: MediaRequest = {
-      path,
-      nth: requests.filter((earlier) => earlier.path === path).length,
-      headers: incoming.headers,
-      atMs: performance.now(),
-      status: 0,
-      sent: 0,
-      isOver: false,
-    };
-    requests.push(request);
-    response.once("close", () => {
-      request.isOver = true;
-      changed();
-    });
-    void answer(request, response, media.get(path), changed);
-    changed();
-  });
-  const port = await listen(server);
-
+  const site = await startSite(new Map());
   return {
     requests,
-    url: (path, host = "127.0.0.1") => new URL(`http://${host}:${port}${path}`),
+    url(path, host = "127.0.0.1") {
+      const url = new URL(site.url(path.slice(1)));
+      url.hostname = host;
+      return url;
+    },
     serve(path, body, faults = {}) {
-      media.set(path, { body: Buffer.from(body), faults });
+      const bytes = Buffer.from(body);
+      site.answer(path.slice(1), async (response, _, { headers }) => {
+        const nth = requests.filter((earlier) => earlier.path === path).length;
+        const request = { path, nth, headers, atMs: performance.now(), status: 0, sent: 0, isOver: false };
+        requests.push(request);
+        response.once("close", () => {
+          request.isOver = true;
+          site.look();
+        });
+        await answer(request, response, bytes, typeof faults === "function" ? faults(request) : faults, site.look);
+      });
     },
     bytesSent(path) {
       const counted = requests.filter((request) => path === undefined || request.path === path);
       return counted.reduce((sum, { sent }) => sum + sent, 0);
     },
-    async waitFor(isSo) {
-      if (isSo()) return;
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const check = () => {
-        if (isSo()) resolve();
-      };
-      waits.add(check);
-      await promise;
-      waits.delete(check);
-    },
-    async close() {
-      if (!server.listening) return;
-      server.close();
-      server.closeAllConnections();
-      await once(server, "close");
-    },
+    waitFor: site.until,
+    close: site.close,
   };
 }
 
 async function answer(
   request: MediaRequest,
   response: ServerResponse,
-  served: Served | undefined,
+  body: Buffer,
+  fault: Fault,
   onSent: () => void,
 ): Promise<void> {
-  const { body, faults } = served ?? { body: Buffer.alloc(0), faults: { status: 404 } };
-  const fault = typeof faults === "function" ? faults(request) : faults;
   if (fault.delayMs !== undefined) await delay(fault.delayMs);
   const { status, fields, bytes } = answerOf(request, body, fault);
   request.status = status;

@@ -21,8 +21,9 @@ export interface Site extends AsyncDisposable {
   answer(path: string, answer: Answer): void;
   /** Whether a request gets what it asks for, else 403; may be changed at any time. */
   accepts: (request: IncomingMessage) => boolean;
-  /** Resolves once `holds`; looked at after each request, and after each piece of a body. */
+  /** Resolves once `holds`; looked at after each request, after each piece of a body, and when `look` is called. */
   until(holds: () => boolean): Promise<void>;
+  look(): void;
   close(): Promise<void>;
 }
 
@@ -83,6 +84,7 @@ export async function startSite(resources: Resources, { bytesPerSecond = Infinit
     bytesPerSecond,
     accepts: () => true,
     answer: (path, answer) => void answers.set(path, answer),
+    look,
     until(holds) {
       const { promise, resolve } = Promise.withResolvers<void>();
       const check = () => {
