@@ -132,9 +132,8 @@ function cuesOf(samples: Iterable<FiledSample>, track: Mp4Track, count: CountByt
   if (codec === "wvtt" || codec === "stpp") {
     const format = readTextFormat(index, getChild(index, tables, "stsd"), codec);
     const shiftS = shiftTicks / timescale;
-    const read = (sample: IndexedSample<unknown>, bytes: Uint8Array) => {
-      const shown = shownAt(sample, track);
-      const [startS, endS] = [shown.startS + shiftS, shown.endS + shiftS];
+    const read = ({ pts, duration }: IndexedSample<unknown>, bytes: Uint8Array) => {
+      const [startS, endS] = [pts / timescale, (pts + duration) / timescale];
       const cues = readSample(bytes, { start: 0, end: bytes.length, startS, endS }, format);
       return cues.map((cue) => moveCue(cue, -shiftS));
     };
