@@ -215,7 +215,6 @@ async function openLibraryOf(
   return library;
 }
 
-/** Opens an engine, and the runner that downloads with it. */
 function openRunner(
   { engine: { name, ...engineSettings }, runner: settings, sponsorBlockUrl }: Config,
   { store, files, resolver, client, pauses, logger, metrics, library }: Parts & { library: Library | undefined },

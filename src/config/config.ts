@@ -48,10 +48,8 @@ export function readConfig(env: Environment = process.env) {
     runner: runnerOf(settings),
     sponsorBlockUrl: settings.SPONSORBLOCK_URL,
     libraryTemplate,
-    /** undefined: there is none. */
     library: settings.LIBRARY_DIR === "" ? undefined : libraryOf(settings, libraryTemplate),
     webhook,
-    /** Of each app. */
     server: serverOf(settings),
     app: {
       web: settings.WEB === "on",

@@ -73,7 +73,6 @@ export interface EngineDeps extends MaxSpeeds {
 
 /** What an engine shares with the rest of its process. */
 export interface EngineShared {
-  /** Default: none. */
   observer?: EngineObserver | undefined;
   /** Hosts that downloads leave alone, and add to; default: none yet. */
   pauses?: HostPauses | undefined;

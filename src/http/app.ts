@@ -43,7 +43,6 @@ export interface AppParts extends BaseAppParts {
   store: TaskStore;
   /** The keys of `store`. */
   keys: KeyRing;
-  /** Where the files of tasks are. */
   files: FileStore;
   /** Where files of tasks also are, under names for people; default: nowhere. */
   library?: Pick<Library, "remove" | "isPending" | "pendingMembers"> | undefined;

@@ -143,7 +143,6 @@ interface FileLimit {
   source: string;
 }
 
-/** Returns the smallest of the limits of a file. */
 function fileLimit({ maxFileBytes, storage: { maxBytes } }: ProduceFileDeps, bytesLeft = Infinity): FileLimit {
   const limits: [FileLimit, ...FileLimit[]] = [
     { bytes: maxFileBytes, code: "too_large", source: "MAX_FILE_BYTES" },

@@ -45,7 +45,6 @@ interface RunOutcome {
   code?: string;
 }
 
-/** One run of a claimed task. */
 export interface TaskRun {
   claim: Claim;
   host: string;

@@ -78,7 +78,6 @@ export function addUse(use: OwnerUse, change: OwnerUse): OwnerUse {
 
 /** An owner that has a key. */
 export interface Quota {
-  /** Of the key. */
   limits: KeyLimits;
   use: OwnerUse;
 }

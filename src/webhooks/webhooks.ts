@@ -17,7 +17,6 @@ export interface WebhooksOptions {
   logger: Pick<BaseLogger, "debug" | "info" | "warn" | "error">;
   /** The service's own endpoint; the store must have been opened with `webhook` then. */
   endpoint?: WebhookEndpoint | undefined;
-  /** Default: none. */
   observer?: DeliveryObserver | undefined;
   /** Default: the system's clock. */
   now?: () => Date;

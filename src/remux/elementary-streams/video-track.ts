@@ -222,7 +222,6 @@ export class ListedEnd {
     this.#next = { duration: durationS * ticksPerSecond };
   }
 
-  /** Notes the time of the next packet. */
   note(time: PesTime): void {
     if (this.#next === null) return;
     const { duration } = this.#next;

@@ -191,7 +191,6 @@ class UnreadStream {
   #latest: PesTime | null = null;
   /** When the earliest one that was found is presented; Infinity: none yet. */
   #earliest = Infinity;
-  /** Its times have fallen back. */
   #hasFallenBack = false;
 
   constructor(bases: TimeBases, onUnread: DemuxerOptions["onUnread"]) {
@@ -199,7 +198,6 @@ class UnreadStream {
     this.#onUnread = onUnread;
   }
 
-  /** Reads its packet that starts at `at`. */
   read(bytes: Buffer, at: number): void {
     const isStart = ((bytes[at + 1] ?? 0) & 0xc0) === 0x40;
     const start = isStart ? pesStart(bytes, at) : -1;

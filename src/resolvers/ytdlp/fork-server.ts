@@ -76,7 +76,6 @@ const loadLimitMs = 60_000;
 const findLimitMs = 10_000;
 
 interface ForkServerOptions {
-  /** As PATH has it. */
   searchPath: string;
   /** The only port of 127.0.0.1 that its processes connect to. */
   proxyPort: number;

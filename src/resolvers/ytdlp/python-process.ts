@@ -24,7 +24,6 @@ interface PythonOptions {
   /** File of this folder's `python`. */
   program: string;
   args: readonly string[];
-  /** As PATH has it. */
   searchPath: string;
 }
 

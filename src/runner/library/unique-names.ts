@@ -20,7 +20,6 @@ export class FolderNames {
     this.#files.add(this.#take(name));
   }
 
-  /** Returns the folded name. */
   #take(name: string): string {
     const folded = foldName(name);
     this.#taken.add(folded).add(folded.replace(/\.[a-z0-9]{1,10}$/, ""));

@@ -29,7 +29,6 @@ export function columnValues({ state, claimable, document, bytes, finishedAt, si
 /** What an insert writes, besides what never changes. */
 export type NewTask = Omit<SavedTask, "dueAtMs" | "lease" | "stalledCount" | "idle" | "pageVideo">;
 
-/** The columns of a `TaskRow`. */
 const taskRow = `seq, id, state, owner, host, claimable, due_at AS dueAtMs, lease, deaths AS stalledCount, bytes,
   finished_at AS finishedAt, listed, idle, memberships, video, page_video AS pageVideo, site_video AS siteVideo,
   document`;

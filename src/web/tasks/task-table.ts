@@ -25,7 +25,6 @@ export function createTaskTable() {
 
   return {
     has: (id: string) => entries.has(id),
-    /** Returns the task; undefined if it is not known. */
     get: (id: string): ReadonlySignal<Task> | undefined => entries.get(id)?.task,
     /**
      * Returns the tasks in that state, or all, without those that a collection has made. It looks at no signal of a task, so

@@ -57,5 +57,4 @@ export function* readFlvFrames(file: FileWindow): Generator<FrameSpan> {
 
 /** First bytes of frames of recorded screens, key frames and others: their data may have zeros. */
 const screenFrames: ReadonlySet<number> = new Set([0x13, 0x23, 0x16, 0x26]);
-/** Formats of audio that are compressed. */
 const compressedAudio: ReadonlySet<number> = new Set([2, 4, 5, 6, 10, 11, 14]);

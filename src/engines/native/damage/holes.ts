@@ -29,7 +29,6 @@ export function* findHoles(file: OpenFile, runs: readonly ByteSpan[]): Generator
 /** A frame has few. */
 const maxObus = 64;
 
-/** Returns whether what is at `at` in a frame of AV1 is padding. */
 function isInPadding(fd: number, frameStart: number, at: number): boolean {
   const header = Buffer.alloc(maxObuHeaderBytes);
   let start = frameStart;

@@ -133,7 +133,6 @@ class MpegPictures {
     this.#rest = Buffer.alloc(0);
   }
 
-  /** Returns the number of places at which pictures are damaged or missing. */
   places(): number {
     return Math.max(damagedPlaces(this.#pictures), damagedPlaces(this.#groups));
   }

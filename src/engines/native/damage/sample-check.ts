@@ -33,14 +33,13 @@ export class CheckedTrack extends Tally {
   /** Some sample begins with a start code (ISO/IEC 14496-10 Annex B): its writer has put no lengths before its NAL units. */
   hasStartCodes = false;
 
-  constructor(kind: TrackKind, isCertain = false) {
+  constructor(kind: TrackKind, isCertain: boolean) {
     super();
     this.kind = kind;
     this.isCertain = isCertain;
   }
 }
 
-/** The samples of a file, and their tracks. */
 export interface CheckedSamples {
   tracks: readonly CheckedTrack[];
   /** Each in the order of the file. */

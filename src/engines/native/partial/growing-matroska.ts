@@ -26,7 +26,6 @@ interface GrowingSource {
 }
 
 interface GrowingCopyOptions {
-  /** Path of the new file. */
   target: string;
   /** Gets the new file while it is written. */
   journal: StreamJournal;

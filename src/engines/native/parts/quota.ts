@@ -54,7 +54,7 @@ export class Quota {
    *
    * @throws as `reserve`
    */
-  async checkWrite(bytes: number, pending: number, left: number, isPartial = false): Promise<void> {
+  async checkWrite(bytes: number, pending: number, left: number, isPartial: boolean): Promise<void> {
     this.#checkLimit(pending + bytes);
     this.#checked -= bytes;
     if (this.#checked >= 0) return;

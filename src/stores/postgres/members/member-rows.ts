@@ -151,7 +151,6 @@ export function followAll(
   });
 }
 
-/** How changes of rows are written. */
 interface WriteOptions {
   /** Of the same owner, written already: their events come before, or after, those of the changes. */
   before?: WrittenRows;
