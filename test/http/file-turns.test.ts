@@ -34,9 +34,19 @@ async function openFiles(onRead: () => void) {
   const { id: ofBob } = await addFinishedTask({ store, files: disk }, content, {}, "bob");
   const [eve, bob] = [await addKey(store, "eve"), await addKey(store, "bob")];
   await keys.refresh();
-  const length = async (id: string, { headers }: typeof eve) =>
-    (await app.inject({ url: `/tasks/${id}/file`, headers })).rawPayload.length;
-  return { askAsEve: () => length(ofEve, eve), askAsBob: () => length(ofBob, bob) };
+  const length = async (url: string, headers = {}) => (await app.inject({ url, headers })).rawPayload.length;
+  const fileOf = (id: string, { headers }: typeof eve) => length(`/tasks/${id}/file`, headers);
+  const linkOf = async (id: string, { headers }: typeof eve) => {
+    const payload = { file: "A film.mp4", expires_in: 60 };
+    return (await app.inject({ method: "POST", url: `/tasks/${id}/links`, headers, payload })).json().url as string;
+  };
+  const [linkOfEve, linkOfBob] = [await linkOf(ofEve, eve), await linkOf(ofBob, bob)];
+  return {
+    askAsEve: () => fileOf(ofEve, eve),
+    askAsBob: () => fileOf(ofBob, bob),
+    askByLinkOfEve: () => length(linkOfEve),
+    askByLinkOfBob: () => length(linkOfBob),
+  };
 }
 
 function withObserver(handle: FileHandle, onRead: () => void): FileHandle {
@@ -59,14 +69,24 @@ test("however many files are sent at a time, few chunks are read in one turn of 
   expect(Math.max(...byTurn.values())).toBeLessThan(20);
 });
 
-test("one file of a key is sent while another key asks for sixty", async () => {
-  const { askAsEve, askAsBob } = await openFiles(() => {});
+test.each([
+  ["one file of a key is sent while another key asks for sixty", "askAsEve", "askAsBob"],
+  ["one link of a key is served while sixty read a link of another key", "askByLinkOfEve", "askByLinkOfBob"],
+  ["one file of a key is sent while sixty read a link of another key", "askByLinkOfEve", "askAsBob"],
+] as const)("%s", async (_name, asEve, asBob) => {
+  const { promise: allBegan, resolve: onAllBegan } = Promise.withResolvers<void>();
+  let reads = 0;
+  const { [asEve]: askAsEve, [asBob]: askAsBob } = await openFiles(() => {
+    reads += 1;
+    if (reads === requests) onAllBegan();
+  });
   let sent = 0;
   const greedy = Array.from({ length: requests }, async () => {
     const length = await askAsEve();
     sent += 1;
     return length;
   });
+  await allBegan;
   expect(await askAsBob()).toBe(content.length);
   expect(sent).toBeLessThan(requests / 2);
   expect(new Set(await Promise.all(greedy))).toEqual(new Set([content.length]));

@@ -16,11 +16,6 @@ export const OwnerQuery = Type.Optional(
 
 type Caller = AccessKey | null;
 
-/** Returns the name under which the caller shares what is limited; callers without a key are one owner. */
-export function sharerOf(caller: Caller): string {
-  return caller?.name ?? "";
-}
-
 /** Returns the owner whose tasks alone the caller may see; undefined: it may see all. */
 function visibleOwner(caller: Caller): string | undefined {
   return caller === null || caller.admin ? undefined : caller.name;

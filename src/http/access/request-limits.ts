@@ -4,8 +4,14 @@ import type { AccessKey } from "../../model/access-key.ts";
 import { ServiceError } from "../../model/errors.ts";
 import { countWindowMs, type KeyStore } from "../../stores/key-store.ts";
 import { onClosed, untilClosed } from "../responses/turns.ts";
-import { sharerOf } from "./ownership.ts";
 import { RequestTurns } from "./request-turns.ts";
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** The owner under whose name the request shares what is limited: its key; all links that a key has made; `""`: all others. */
+    sharer: string;
+  }
+}
 
 /**
  * Makes requests of a key fail with ServiceError `too_many_requests` once it has sent as many within a minute as its
@@ -57,6 +63,7 @@ export function shareRequests(
   const shares = new Shares(total, "half");
   const links = new Shares(Math.ceil(total / 4));
   const turns = new RequestTurns();
+  app.decorateRequest("sharer", "");
 
   function takeLink(token: string, owner: string): Release | undefined {
     const release = shares.take(owner);
@@ -71,13 +78,15 @@ export function shareRequests(
     };
   }
 
-  app.addHook("onRequest", ({ caller, params }, { raw: response }, done) => {
+  app.addHook("onRequest", (request, { raw: response }, done) => {
+    const { caller, params } = request;
     // Not the URL of a link: it may have any query, and other spellings.
     const { token = "" } = params as { token?: string };
     const maker = caller === null ? makerOf(token) : caller.hash;
     if (maker === undefined) return done();
     // No name of a key has a blank.
     const owner = caller === null ? `links of ${maker}` : caller.name;
+    request.sharer = owner;
     const release = caller === null ? takeLink(token, owner) : shares.take(owner);
     if (release === undefined) {
       const rule = `${shares.taken} requests are being served, the limit is ${total}, of which a key, and the links of one, get half of what the others leave, and a link a quarter at most`;
@@ -96,7 +105,7 @@ const maxChanges = 64;
 
 /** Runs the change of a task that a request asks for once its owner has a place; rejects if the client has left before. */
 export type ChangeInTurn = <T>(
-  request: Pick<FastifyRequest, "caller">,
+  request: Pick<FastifyRequest, "sharer">,
   reply: Pick<FastifyReply, "raw">,
   change: () => Promise<T>,
 ) => Promise<T>;
@@ -107,5 +116,5 @@ export type ChangeInTurn = <T>(
  */
 export function shareChanges(): ChangeInTurn {
   const shares = new Shares(maxChanges);
-  return (request, reply, change) => shares.run(sharerOf(request.caller), untilClosed(reply), change);
+  return (request, reply, change) => shares.run(request.sharer, untilClosed(reply), change);
 }

@@ -21,7 +21,7 @@ export interface FileStreams {
 }
 
 /** Who gets the bytes of a stream. */
-export interface Recipient extends Pick<FastifyRequest, "caller"> {
+export interface Recipient extends Pick<FastifyRequest, "sharer"> {
   /** Aborted when no further ones are needed. */
   closed: AbortSignal;
   /** Whether no chunk that was returned is still needed: its memory is used again. */
@@ -129,11 +129,11 @@ export function streamChunks(next: () => Promise<Uint8Array | null>, close: () =
 }
 
 /** Returns the client of a request. */
-export function recipientOf({ caller }: Pick<FastifyRequest, "caller">, reply: Pick<FastifyReply, "raw">): Recipient {
+export function recipientOf({ sharer }: Pick<FastifyRequest, "sharer">, reply: Pick<FastifyReply, "raw">): Recipient {
   const { raw } = reply;
   // What the system has taken of a response to a connection.
   const isSent = () => raw.socket instanceof Socket && raw.writableLength === 0;
-  return { caller, closed: untilClosed(reply), isSent };
+  return { sharer, closed: untilClosed(reply), isSent };
 }
 
 /**

@@ -57,7 +57,7 @@ export interface StoredFile {
   file: ServedFile;
 }
 
-export type SentRequest = Pick<FastifyRequest, "caller" | "headers" | "log" | "method">;
+export type SentRequest = Pick<FastifyRequest, "caller" | "headers" | "log" | "method" | "sharer">;
 
 export type SendFile = ReturnType<typeof createFileSender>;
 

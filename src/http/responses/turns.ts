@@ -16,7 +16,7 @@ interface Turns {
    * Resolves in a turn of the event loop that at most `atOnce` requests have, so that others are served in between, however many wait.
    * Owners take turns. Rejects when `signal` is aborted.
    */
-  wait(request: Pick<FastifyRequest, "caller">, signal: AbortSignal): Promise<void>;
+  wait(request: Pick<FastifyRequest, "sharer">, signal: AbortSignal): Promise<void>;
 }
 
 /** Creates turns that are taken apart from those of others; `atOnce` requests, default one, have the same turn of the event loop. */
@@ -24,8 +24,8 @@ export function createTurns(atOnce = 1): Turns {
   const turns = new Shares(atOnce, "firm");
   return {
     isTaken: () => turns.taken > 0,
-    async wait({ caller }, signal) {
-      setImmediate(await turns.wait(caller?.name ?? "", signal));
+    async wait({ sharer }, signal) {
+      setImmediate(await turns.wait(sharer, signal));
     },
   };
 }

@@ -4,7 +4,6 @@ import { Type } from "@sinclair/typebox";
 import { Shares } from "../../async/shares.ts";
 import { inputError, isServiceError, ServiceError, statusOf } from "../../model/errors.ts";
 import type { Reused } from "../../stores/store-types.ts";
-import { sharerOf } from "../access/ownership.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { bodyErrors, type Problem, problemOf, problems } from "../responses/problem.ts";
 import { sendList } from "../responses/send-list.ts";
@@ -75,7 +74,7 @@ export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, d
   app.addHook("preParsing", async (request, reply) => {
     const bytes = Number(request.headers["content-length"] ?? maxBodyBytes);
     if (bytes <= shortBodyBytes || bytes > maxBodyBytes) return;
-    onClosed(reply.raw, await longBodies.wait(sharerOf(request.caller), untilClosed(reply)));
+    onClosed(reply.raw, await longBodies.wait(request.sharer, untilClosed(reply)));
   });
   readJsonBodies(app);
   /** One batch is stored at a time: many at once would hold up the tasks of others in the store. */
@@ -102,7 +101,7 @@ export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, d
     // What else the body has may be long, and wait long.
     request.body = { urls };
     const closed = untilClosed(reply);
-    const release = await stores.wait(sharerOf(request.caller), closed);
+    const release = await stores.wait(request.sharer, closed);
     try {
       // All at once: a store writes together what arrives together.
       const items = toResults(await Promise.allSettled(urls.map(create)));

@@ -9,7 +9,7 @@ import { Shares } from "../../async/shares.ts";
 import { requireAccept } from "../responses/accept.ts";
 import { createEventStreams } from "../responses/event-streams.ts";
 import { earlyCorsHeaders, type Origins } from "../server/origins.ts";
-import { ownerFilter, OwnerQuery, requireTask, sharerOf } from "../access/ownership.ts";
+import { ownerFilter, OwnerQuery, requireTask } from "../access/ownership.ts";
 import { everyResponse, requestIdHeader } from "../responses/every-response.ts";
 import { problems } from "../responses/problem.ts";
 import { onClosed } from "../responses/turns.ts";
@@ -77,14 +77,14 @@ export const eventRoutes: FastifyPluginAsyncTypebox<EventRoutesOptions> = async 
 
   const options = { exposeHeadRoute: false, config: { startsWork: true }, schema: watchSchema };
   app.get(path, options, async (request, reply) => {
-    const { caller, headers } = request;
+    const { caller, headers, sharer } = request;
     const { task: taskId, owner: asked } = request.query;
     const owner = ownerFilter(caller, asked);
     const after = headers["last-event-id"];
     // Before the task is looked for: it may be deleted meanwhile.
     const newest = events.lastId;
     await assertWatchable(store, { taskId, owner, after, caller });
-    const release = shares.take(sharerOf(caller));
+    const release = shares.take(sharer);
     if (release === undefined) {
       const rule = `${shares.taken} event streams are open, the limit is ${maxStreams}, of which each key has its share`;
       throw new ServiceError("too_many_requests", rule, { retryAfterS: 10 });

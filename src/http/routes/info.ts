@@ -2,7 +2,6 @@ import { Type } from "@sinclair/typebox";
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import type { InfoCache } from "../../resolvers/info-cache.ts";
 import type { Resolver } from "../../resolvers/resolver.ts";
-import { sharerOf } from "../access/ownership.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { PageUrl, parsePageUrl, refuseCutUrl } from "./page-url.ts";
 import { problems } from "../responses/problem.ts";
@@ -70,7 +69,7 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (a
     const maxAgeS = maxAgeOf(request.headers["cache-control"] ?? "");
     const { info, length, ageS } = await infoCache.get(url, {
       entriesCursor: request.query.entries_cursor,
-      owner: sharerOf(request.caller),
+      owner: request.sharer,
       // A getter, as a cached response needs none.
       get signal() {
         return untilClosed(reply);

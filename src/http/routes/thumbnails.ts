@@ -12,7 +12,7 @@ import { type Illustration, type TaggedImage, type Thumbnails, thumbnailTtlS } f
 import { ConditionHeaders, findMatch } from "../responses/etag.ts";
 import { noContent } from "../responses/empty.ts";
 import { untilClosed } from "../responses/turns.ts";
-import { requireTask, sharerOf } from "../access/ownership.ts";
+import { requireTask } from "../access/ownership.ts";
 import { parsePageUrl, refuseCutUrl } from "./page-url.ts";
 import { problems } from "../responses/problem.ts";
 import { infoErrors, InfoQuerySchema } from "./info.ts";
@@ -107,7 +107,7 @@ export const thumbnailRoutes: FastifyPluginAsyncTypebox<ThumbnailRoutesOptions> 
   app.get("/info/thumbnail", { config, schema: pageSchema, preValidation: refuseCutUrl }, async (request, reply) => {
     const { entry, entries_cursor: entriesCursor } = request.query;
     const url = parsePageUrl(request.query.url, "query");
-    const owner = sharerOf(request.caller);
+    const { sharer: owner } = request;
     const signal = untilClosed(reply);
     const query = { owner, maxAgeS: Number.POSITIVE_INFINITY, entriesCursor };
     const wanted = { what: `the page ${urlForMessage(url)}`, entry };
@@ -126,7 +126,7 @@ export const thumbnailRoutes: FastifyPluginAsyncTypebox<ThumbnailRoutesOptions> 
   app.get("/tasks/:id/thumbnail", { config, schema: taskSchema }, async (request, reply) => {
     const { id, info } = await requireTask(store, request);
     const illustration = illustrationOf(info, { what: `task ${id}` });
-    const wanted = { owner: sharerOf(request.caller), signal: untilClosed(reply) };
+    const wanted = { owner: request.sharer, signal: untilClosed(reply) };
     return send(await thumbnails.get(illustration, wanted), request, reply);
   });
 };

@@ -6,7 +6,7 @@ import { ServiceError } from "../../model/errors.ts";
 import { nameInPath } from "../../model/url-parts.ts";
 import type { PageInfo } from "../../model/page-info.ts";
 import type { InfoCache } from "../../resolvers/info-cache.ts";
-import { requireTask, sharerOf } from "../access/ownership.ts";
+import { requireTask } from "../access/ownership.ts";
 import { attachment, getFileSchema, media } from "../responses/send-file.ts";
 import { untilClosed } from "../responses/turns.ts";
 import { createTask, type NewTaskDeps, NewTaskHeaders, readOptions, withDefaults } from "../routes/new-task.ts";
@@ -70,7 +70,7 @@ export const downloadRoutes: FastifyPluginAsyncTypebox<DownloadDeps> = async (ap
   app.head(path, { ...route, schema: { ...schema, hide: true } }, async (request, reply) => {
     const url = parsePageUrl(request.query.url, "query");
     const options = withDefaults(readDownloadOptions(request.query, deps.defaultOptions), deps.defaultOptions);
-    const owner = sharerOf(request.caller);
+    const { sharer: owner } = request;
     const read = await infoCache.get(url, { owner, maxAgeS: Infinity, signal: untilClosed(reply) });
     const info = { formats: [], title: null, ...read.info } as unknown as PageInfo;
     const type = likelyType(info, options);

@@ -31,7 +31,7 @@ interface StreamDeps {
 
 export type SendStream = ReturnType<typeof createStreamSender>;
 
-type StreamRequest = Pick<FastifyRequest, "caller" | "headers" | "log" | "method" | "raw">;
+type StreamRequest = Pick<FastifyRequest, "caller" | "headers" | "log" | "method" | "raw" | "sharer">;
 
 /** How often a run is asked for media that it has fetched since. */
 const pollMs = 100;
