@@ -133,15 +133,15 @@ describe.skipIf(!hasFfmpeg)("an MP4 with additions", () => {
     expect(cuesOf(path, 1)).toContain("Saída");
   });
 
-  it("has no chapter beside those that are given", () => {
+  it("has no chapter beside those that are given, and the last one to its end", () => {
     const chapters = [
       { startS: 0.5, endS: 1, title: "a" },
       { startS: 2, endS: 3, title: "b" },
     ];
     const read = probeAll(make({ ...additions, chapters, subtitles: [] })).chapters;
-    expect(read.map(({ start_time, tags }) => [+start_time, tags.title])).toEqual([
-      [0.5, "a"],
-      [2, "b"],
+    expect(read.map(({ start_time, end_time, tags }) => [+start_time, +end_time, tags.title])).toEqual([
+      [0.5, 2, "a"],
+      [2, 3, "b"],
     ]);
   });
 

@@ -147,9 +147,9 @@ export function textTrackBox(
 ): Uint8Array {
   const isSubtitles = text.handler === "sbtl";
   const toTicks = (ms: number) => Math.round((ms * timescale) / 1000);
-  const [startTicks, ticks] = [toTicks(text.startMs), toTicks(text.durationMs)];
+  const [startTicks, endTicks] = [toTicks(text.startMs), toTicks(text.durationMs)];
   const shown = { width, height, group: isSubtitles ? subtitleGroup : 0 };
-  const header = trackHeader(text.isEnabled ? enabled : inMovie, id, startTicks + ticks, shown);
+  const header = trackHeader(text.isEnabled ? enabled : inMovie, id, endTicks, shown);
   const { sizes, durations, sampleEntry } = text;
   const tables: SampleTables = {
     sampleEntries: [sampleEntry],
@@ -164,7 +164,7 @@ export function textTrackBox(
   const mediaHeader = isSubtitles ? fullBox("nmhd", 0, 0) : quickTimeTextHeader();
   const times = { timescale: textTimescale, duration: text.durationMs };
   const media = mediaBox({ ...text, ...times, header: mediaHeader, tables }, data);
-  const edits = startTicks === 0 ? [] : [editBox([emptyEdit(startTicks), shownEdit(ticks, 0)])];
+  const edits = startTicks === 0 ? [] : [editBox([emptyEdit(startTicks), shownEdit(endTicks - startTicks, 0)])];
   return box("trak", header, ...edits, media, text.userData ?? new Uint8Array());
 }
 

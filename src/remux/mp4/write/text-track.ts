@@ -15,7 +15,7 @@ export interface TextIndex {
   /** Of the media data; all samples are one after the other. */
   offset: number;
   sizes: Uint32Array;
-  /** When the first sample is presented, milliseconds. */
+  /** When the first sample is presented, milliseconds; the last one is shown for so much less than it lasts. */
   startMs: number;
   /** Counts and durations in turn (`stts`), milliseconds. */
   durations: Uint32Array;
@@ -60,17 +60,19 @@ export function writeSubtitles(
 
 /**
  * Writes a track of chapters, as QuickTime has it (QuickTime File Format, "Chapter Lists"). Each lasts until the next one:
- * an empty sample would be a chapter without title.
+ * an empty sample would be a chapter without title. The last sample is longer than what is shown of it by the time before
+ * the first chapter: FFmpeg ends the last chapter after the duration of the media, without the empty edit.
  */
 function writeChapters(chapters: readonly Chapter[], { append }: TextOutput): TextIndex {
+  const startMs = toMs(chapters[0]?.startS ?? 0);
   const samples = chapters.map(({ startS, endS, title }, index) => {
     const text = Buffer.from(title);
-    const ms = toMs(chapters[index + 1]?.startS ?? endS) - toMs(startS);
+    const isLast = index === chapters.length - 1;
+    const ms = toMs(chapters[index + 1]?.startS ?? endS) - toMs(startS) + (isLast ? startMs : 0);
     // The encoding is UTF-8.
     return { ms, bytes: Buffer.concat([u16(text.length), text, box("encd", u32(0x100))]) };
   });
   const common = { language: null, name: "", isEnabled: false, sampleEntry: textEntry("text", 1) };
-  const startMs = toMs(chapters[0]?.startS ?? 0);
   return { handler: "text", ...common, startMs, ...writeSamples(samples, append) };
 }
 
