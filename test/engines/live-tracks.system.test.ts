@@ -25,8 +25,9 @@ const entry = multivariant(
  * A live stream with separate audio.
  *
  * @param firstAt Number of the first segment that is still listed at the given reading of either playlist, from 1; `null`: it fails
+ * @param isEndless Whether it never says that it has ended.
  */
-async function openLive(firstAt: (reading: number) => number | null) {
+async function openLive(firstAt: (reading: number) => number | null, isEndless = false) {
   const media = merge(tracks["v"]!.resources, tracks["a"]!.resources);
   const playlists = ["v.m3u8", "a.m3u8"].map((path) => [path, hls("")] as const);
   const resources = merge(media, new Map([...playlists, ["index.m3u8", hls(entry)]]));
@@ -41,7 +42,7 @@ async function openLive(firstAt: (reading: number) => number | null) {
         return;
       }
       const listed = [`#EXT-X-MEDIA-SEQUENCE:${first}`, init!, ...all.slice(2 * first)];
-      harness.site.resources.set(`${name}.m3u8`, hls(mediaPlaylist(listed, readings > 8)));
+      harness.site.resources.set(`${name}.m3u8`, hls(mediaPlaylist(listed, readings > 8 && !isEndless)));
       await serve();
     });
   }
@@ -63,6 +64,19 @@ describe.concurrent("live HLS with separate audio", () => {
     expect(warnings).toEqual([]);
     const { streams } = await probe(path);
     expect(streams.find(({ kind }) => kind === "video")?.frames).toBe(25 * segments);
+  });
+
+  it("is recorded no longer than ranges need, which start with the recording", async () => {
+    await using harness = await openLive(() => 0, true);
+    const ranges = [
+      { startS: 0.2, endS: 0.6 },
+      { startS: 1, endS: 1.6 },
+    ];
+    const { path, duration, warnings } = await harness.download({ ranges });
+    expect(warnings).toEqual([]);
+    expect(duration).toBeCloseTo(1, 2);
+    const { streams } = await probe(path);
+    expect(streams.map(({ kind }) => kind)).toEqual(["video", "audio"]);
   });
 
   it("has all that it lists if its window does not move", async () => {

@@ -74,7 +74,8 @@ export async function assembleStreams(plan: Plan, options: AssembleOptions, mayG
   const openFallback = fallback === undefined ? null : () => open(fallback);
   const stream = ranges.length > 0 ? null : { journal, kinds: statedKinds(plan, audioOnly) };
   const expectedS = sourceDuration(main);
-  const written = await remux({ ...commonOf(options), streams, openFallback, expectedS, stream });
+  const onReached = plan.sources.some(isLiveSource) ? recordingEnd(options) : undefined;
+  const written = await remux({ ...commonOf(options), streams, openFallback, expectedS, stream, onReached });
   // Streams of other containers count what is damaged while they are read.
   const files = streams.flatMap(({ container, path }) => (container === "mp4" && path !== null ? [path] : []));
   const padding = checkPadding(streams.flatMap(({ details = [] }) => details));
@@ -83,6 +84,18 @@ export async function assembleStreams(plan: Plan, options: AssembleOptions, mayG
     path: resultPath(options),
     written,
     warnings: [...toWarnings(files.flatMap((file) => publishedDamage(file))), ...lost, ...padding],
+  };
+}
+
+/** How much earlier the media of one track may end in a segment than those of another, seconds. */
+const unevenS = 2;
+
+/** Returns what ends the recording of a live stream after the last of the ranges; `undefined`: that is its end. */
+function recordingEnd({ ranges, fetcher }: AssembleOptions): ((seconds: number) => void) | undefined {
+  const endS = ranges.at(-1)?.endS ?? Infinity;
+  if (endS === Infinity) return undefined;
+  return (seconds) => {
+    if (seconds > endS + unevenS) fetcher.endRecording();
   };
 }
 

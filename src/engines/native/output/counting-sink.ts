@@ -112,6 +112,12 @@ export class CountingSink implements SampleSink {
     return spanOf(this.#spans())?.endS ?? -Infinity;
   }
 
+  /** Where the track that begins last begins, seconds; Infinity: there is none. */
+  get lastStartS(): number {
+    const starts = this.#spans().map(({ startS }) => startS);
+    return starts.length === 0 ? Infinity : Math.max(...starts);
+  }
+
   /** Notes that segments are left out before the next samples. */
   skip(): void {
     for (const counter of this.#tracks.values()) counter.skip();

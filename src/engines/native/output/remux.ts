@@ -25,6 +25,8 @@ export interface RemuxOptions {
   target: string;
   /** Called often with the bytes of media that the file has. */
   onWritten: (path: string, bytes: number) => void;
+  /** Called often with how many seconds of media have been read of all streams; default: nothing is. */
+  onReached?: ((seconds: number) => void) | undefined;
   /** Approximate duration, seconds; `null`: unknown. */
   expectedS: number | null;
   /** Limit of the file, bytes. */
@@ -61,11 +63,10 @@ export interface PendingAdditions {
  */
 export async function remux(options: RemuxOptions): Promise<Written> {
   const [main, ...audio] = options.streams;
-  const { audioOnly, target, onWritten, signal } = options;
+  const { audioOnly, target, onWritten, onReached, signal } = options;
   const { expectedS, maxBytes, additions, stream = null } = options;
-  const additionBytes = () => additions.bytes();
   const onMove = (by: number | null) => stream?.journal.setShift(by);
-  const writer = new Mp4Writer({ path: target, expectedS, maxBytes, additionBytes, onMove });
+  const writer = new Mp4Writer({ path: target, expectedS, maxBytes, additionBytes: () => additions.bytes(), onMove });
   const timelines = new Timelines();
   let place = 0;
   const hasAudio = audio.some(({ role }) => role === "audio");
@@ -93,6 +94,7 @@ export async function remux(options: RemuxOptions): Promise<Written> {
       publisher?.onStep();
       await writer.drain();
       onWritten(target, writer.size);
+      onReached?.(reachedOf(sessions));
       signal.throwIfAborted();
       // Lets the event loop handle messages and sockets.
       await nextTurn();
@@ -118,6 +120,12 @@ export async function remux(options: RemuxOptions): Promise<Written> {
   } finally {
     for (const session of sessions) await session.close();
   }
+}
+
+/** Returns how many seconds all sessions have read from where the last track begins; those that have ended do not count. */
+function reachedOf(sessions: readonly DemuxSession[]): number {
+  const startS = Math.max(...sessions.map(({ counts }) => counts.lastStartS));
+  return Math.min(...sessions.filter(({ hasEnded }) => !hasEnded).map(({ counts }) => counts.reachedS)) - startS;
 }
 
 /** What is sent of a file while it is being written. */

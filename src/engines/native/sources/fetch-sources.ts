@@ -45,6 +45,8 @@ export class SourceFetcher {
   readonly stats = new Map<SourceName, FetchStats>();
   readonly #deps: SourceFetcherDeps;
   readonly #restarts = new Restarts();
+  /** Aborted once no more of a live stream is needed. */
+  readonly #enough = new AbortController();
   /** Files whose fetch has been started, by name; the fetch of one that fails ends those of the others. */
   #files = createFiles();
 
@@ -146,10 +148,16 @@ export class SourceFetcher {
       ...this.#deps,
       stats,
       restarts: this.#restarts,
+      finish: AbortSignal.any([this.#deps.finish, this.#enough.signal]),
       fetchPart: (part) => this.#fetchPart(source, part),
       onSegment: (durationS, bytes) => this.#deps.progress.addSegment(name, durationS, bytes),
     });
     return openSegmentStream({ name, label }, segments, stats);
+  }
+
+  /** Ends the recording of a live stream, of which no more is needed. */
+  endRecording(): void {
+    this.#enough.abort();
   }
 
   async #fetchPart(
