@@ -144,6 +144,23 @@ test("a long record that many have waited for is written for one of them in a tu
   expect(Math.max(...perTurn)).toBeLessThan(5);
 });
 
+test("of long lists that clients without a key do not read, 32 are in memory; the others wait until those are read", async () => {
+  const store = createMemoryStore();
+  const pages = vi.spyOn(store, "list");
+  const { app } = await openLong({ store });
+  const asked = Array.from({ length: 40 }, () => app.inject({ url: "/tasks/", payloadAsStream: true }));
+  await vi.waitUntil(() => pages.mock.calls.length >= 32, 60_000);
+  for (let turn = 0; turn < 40; turn += 1) await setImmediate();
+  expect(pages).toHaveBeenCalledTimes(32);
+  const lengths = asked.map(async (response) => {
+    let length = 0;
+    for await (const chunk of (await response).stream()) length += (chunk as Buffer).length;
+    return length;
+  });
+  expect(Math.min(...(await Promise.all(lengths)))).toBeGreaterThan(800_000);
+  expect(pages).toHaveBeenCalledTimes(40);
+});
+
 test("long lists that a key asks for at once are sent one after the other, and those of other keys beside them", async () => {
   const { eve, bob, list } = await openOwned();
   const events: string[] = [];

@@ -4,6 +4,7 @@ import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import { sleep } from "../../async/deadline.ts";
 import { createKeyedMutex } from "../../async/keyed-mutex.ts";
+import { Shares } from "../../async/shares.ts";
 import { inputError } from "../../model/errors.ts";
 import { nullable, oneOf } from "../../model/schema.ts";
 import { states, Task } from "../../model/task.ts";
@@ -25,7 +26,7 @@ import type { ListQuery } from "../../stores/store.ts";
 import { PreferHeaders, type TaskWaits } from "../responses/prefer-wait.ts";
 import { bodyErrors, problems } from "../responses/problem.ts";
 import { sendList } from "../responses/send-list.ts";
-import { createTurns, untilClosed } from "../responses/turns.ts";
+import { createTurns, onClosed, untilClosed } from "../responses/turns.ts";
 import { TaskRef } from "./task.ts";
 
 const TaskList = Type.Object(
@@ -91,6 +92,9 @@ const createSchema = {
   },
 };
 
+/** Lists in memory at a time: of a long one, each takes megabytes until its client has read it. Others wait; owners share the places. */
+const maxLists = 32;
+
 /** `/tasks/` relative to itself, as the service cannot know below which path a proxy has it. */
 const ownPath = "../tasks/";
 
@@ -104,6 +108,7 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
   /** By key: its lists are sent one at a time, with pauses after long ones, which would take the processor from all others. */
   const lists = createKeyedMutex();
   const turns = createTurns();
+  const places = new Shares(maxLists);
   app.addHook("onRequest", requireAcceptJson);
   readJsonBodies(app);
 
@@ -114,12 +119,15 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
     const before = cursor === undefined ? undefined : parseCursor(cursor);
     let closed: AbortSignal | undefined;
     const untilTurn = () => turns.wait(request, (closed ??= untilClosed(reply)));
+    const takePlace = async () =>
+      places.take(request.sharer) ?? places.wait(request.sharer, (closed ??= untilClosed(reply)));
     const sendPage = async () => {
       // The client may have left while earlier lists of its key were sent.
       if (reply.raw.destroyed) {
         reply.hijack();
         return;
       }
+      onClosed(reply.raw, await takePlace());
       const startMs = performance.now();
       if (turns.isTaken()) await untilTurn();
       const page = await store.list({ limit, state, owner, parent, before });
