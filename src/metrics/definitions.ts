@@ -5,12 +5,17 @@ export interface Definition {
   labelNames?: string[];
 }
 
-export interface BucketDefinition extends Definition {
+interface BucketDefinition extends Definition {
   /** Upper bounds, seconds. */
   buckets: number[];
 }
 
 export const counters = {
+  requests: {
+    name: "unreel_http_requests_total",
+    help: "Requests by documented route and status; other: any other path or method",
+    labelNames: ["method", "route", "status"],
+  },
   servedBytes: { name: "unreel_file_served_bytes_total", help: "Bytes of tasks' files that were sent" },
   storeFailures: {
     name: "unreel_store_failures_total",
@@ -47,13 +52,6 @@ export const counters = {
   },
 } satisfies Record<string, Definition>;
 
-/** Filled when the metrics are read: to observe a request takes next to no time. */
-export const requests: Definition = {
-  name: "unreel_http_requests_total",
-  help: "Requests by documented route and status; other: any other path or method",
-  labelNames: ["method", "route", "status"],
-};
-
 export const gauges = {
   runsActive: { name: "unreel_runs_active", help: "Runs of tasks in this process now" },
   engineProcesses: { name: "unreel_engine_processes", help: "Worker processes of the download engine now" },
@@ -82,6 +80,18 @@ export const readGauges = {
 } satisfies Record<string, Definition>;
 
 export const histograms = {
+  requestSeconds: {
+    name: "unreel_http_request_duration_seconds",
+    help: "Time from a request to the end of its response",
+    labelNames: ["method", "route"],
+    buckets: [0.005, 0.025, 0.1, 0.5, 2.5, 10],
+  },
+  storeSeconds: {
+    name: "unreel_store_call_duration_seconds",
+    help: "Time of calls of the task store",
+    labelNames: ["method"],
+    buckets: [0.001, 0.005, 0.025, 0.1, 1],
+  },
   resolverSeconds: {
     name: "unreel_resolver_duration_seconds",
     help: "Time to read a page, by resolver; auto asks the others",
@@ -97,20 +107,6 @@ export const histograms = {
     name: "unreel_webhook_delivery_duration_seconds",
     help: "Time of requests with a message",
     buckets: [0.01, 0.05, 0.25, 1, 5, 15],
-  },
-} satisfies Record<string, BucketDefinition>;
-
-/** Observed with every request. */
-export const durations = {
-  requestSeconds: {
-    name: "unreel_http_request_duration_seconds",
-    help: "Time from a request to the end of its response",
-    buckets: [0.005, 0.025, 0.1, 0.5, 2.5, 10],
-  },
-  storeSeconds: {
-    name: "unreel_store_call_duration_seconds",
-    help: "Time of calls of the task store",
-    buckets: [0.001, 0.005, 0.025, 0.1, 1],
   },
 } satisfies Record<string, BucketDefinition>;
 

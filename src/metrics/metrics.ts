@@ -3,12 +3,11 @@ import type { EngineObserver } from "../engines/engine.ts";
 import { errorCodes } from "../model/errors.ts";
 import type { AppObserver } from "../http/server/observe-requests.ts";
 import type { MetricsSource } from "../http/routes/metrics.ts";
-import { createDurations, createRequestMetrics } from "./request-metrics.ts";
-import { counters, type Definition, durations, gauges, histograms, processMetrics, readGauges } from "./definitions.ts";
+import { counters, type Definition, gauges, histograms, processMetrics, readGauges } from "./definitions.ts";
 import { blockReasons } from "../net/addresses/address-guard.ts";
 import type { ResolverObserver } from "../resolvers/wrappers.ts";
 import type { RunObserver } from "../runner/run.ts";
-import { storeMethods, type StoreObserver } from "../stores/measured.ts";
+import type { StoreObserver } from "../stores/measured.ts";
 import type { TaskStore } from "../stores/store.ts";
 import { states } from "../model/task.ts";
 import type { DeliveryObserver } from "../webhooks/deliver.ts";
@@ -41,12 +40,9 @@ export interface Metrics extends MetricsSource {
 export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry();
   const registers = [registry];
-  const requests = createRequestMetrics(registry);
   const count = createEach(counters, (each) => new Counter({ ...each, registers }));
   const gauge = createEach(gauges, (each) => new Gauge({ ...each, registers }));
   const time = createEach(histograms, (each) => new Histogram({ ...each, registers }));
-  const storeSeconds = createDurations(durations.storeSeconds);
-  const storeSeries = new Map(storeMethods.map((method) => [method, storeSeconds.series({ method })]));
   addReadGauges(registers, options);
   addProcessMetrics(registry);
 
@@ -56,9 +52,15 @@ export function createMetrics(options: MetricsOptions): Metrics {
 
   return {
     contentType: registry.contentType,
-    read: async () => [await registry.metrics(), requests.text(), storeSeconds.text()].join("\n"),
+    read: () => registry.metrics(),
     onBlocked,
-    app: { onFileBytes: (bytes) => count.servedBytes.inc(bytes), onRequest: requests.observe },
+    app: {
+      onFileBytes: (bytes) => count.servedBytes.inc(bytes),
+      onRequest({ method, route, status, seconds }) {
+        count.requests.inc({ method, route, status });
+        if (status !== "aborted") time.requestSeconds.observe({ method, route }, seconds);
+      },
+    },
     engine: {
       onBlocked,
       onProcesses: (processes) => gauge.engineProcesses.set(processes),
@@ -78,7 +80,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     },
     onResolved: (resolver, outcome, seconds) => time.resolverSeconds.observe({ resolver, outcome }, seconds),
     onStoreCall(method, seconds, hasFailed) {
-      storeSeries.get(method)?.observe(seconds);
+      time.storeSeconds.observe({ method }, seconds);
       if (hasFailed) count.storeFailures.inc({ method });
     },
     webhooks: {
