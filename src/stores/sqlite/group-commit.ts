@@ -1,4 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
+import { Rotation } from "../../async/rotation.ts";
 import { ServiceError } from "../../model/errors.ts";
 import { StoreDiskFullError } from "../rules.ts";
 
@@ -24,10 +25,6 @@ interface Write {
   /** Returns the function to call once the write is on the disk. */
   perform(): () => void;
   reject(error: unknown): void;
-}
-
-interface Job extends Write {
-  owner: string;
 }
 
 /** A write that is committed but may not be on the disk yet. */
@@ -64,19 +61,19 @@ export function createGroupCommit(
   hooks: GroupCommitHooks = {},
 ): GroupCommit {
   const commit = createCommitter(db, hooks);
-  const waiting = new WaitingJobs();
+  const waiting = new Rotation<Write>();
   let committed: Committed[] = [];
   let flushing: Promise<void> | undefined;
 
   function commitWaiting(): void {
-    const jobs = waiting.take(maxJobs);
-    if (jobs.length === 0) return;
+    if (waiting.isEmpty) return;
+    const taken: Write[] = [];
+    const take = () => takeNext(waiting, taken);
     try {
-      const done = commit(jobs);
-      committed.push(...done);
-      waiting.putBack(jobs.slice(done.length));
+      committed.push(...commit(taken, take));
     } catch (error) {
-      for (const { reject } of jobs) reject(error);
+      while (take() !== undefined);
+      for (const { reject } of taken) reject(error);
     }
     if (!waiting.isEmpty) setImmediate(commitWaiting);
     if (committed.length > 0) flushing ??= settleCommitted();
@@ -101,8 +98,7 @@ export function createGroupCommit(
     run<T>(write: () => T, owner = "") {
       return new Promise<T>((resolve, reject) => {
         if (waiting.isEmpty) setImmediate(commitWaiting);
-        waiting.add({
-          owner,
+        waiting.add(owner, {
           perform() {
             const value = write();
             return () => resolve(value);
@@ -118,44 +114,16 @@ export function createGroupCommit(
   };
 }
 
-/** Jobs in the order of their turns: the first job of each owner, then the second of each, and so on. */
-class WaitingJobs {
-  /** Each owner's in their order; first the owner whose turn it is. Never an empty list. */
-  #byOwner = new Map<string, Job[]>();
-
-  get isEmpty(): boolean {
-    return this.#byOwner.size === 0;
-  }
-
-  add(job: Job): void {
-    this.#byOwner.getOrInsertComputed(job.owner, () => []).push(job);
-  }
-
-  /** Removes the first jobs, at most this many. */
-  take(count: number): Job[] {
-    const taken: Job[] = [];
-    // An owner that has more jobs comes after all others again.
-    for (const [owner, jobs] of this.#byOwner) {
-      if (taken.length === count) break;
-      this.#byOwner.delete(owner);
-      taken.push(...jobs.splice(0, 1));
-      if (jobs.length > 0) this.#byOwner.set(owner, jobs);
-    }
-    return taken;
-  }
-
-  /** Adds jobs before all others, as if they had not been taken. */
-  putBack(jobs: readonly Job[]): void {
-    if (jobs.length === 0) return;
-    const later = this.#byOwner;
-    this.#byOwner = Map.groupBy(jobs, ({ owner }) => owner);
-    for (const [owner, others] of later) this.#byOwner.getOrInsertComputed(owner, () => []).push(...others);
-  }
+/** Takes the next job of a transaction that has taken these; undefined: none waits, or it has enough. */
+function takeNext(waiting: Rotation<Write>, taken: Write[]): Write | undefined {
+  const job = taken.length < maxJobs ? waiting.take() : undefined;
+  if (job !== undefined) taken.push(job);
+  return job;
 }
 
 /**
- * Returns a function that commits jobs in one transaction, the first one and as many more as there is time for, without those that throw;
- * returns what became of these. If the transaction itself fails, all is rolled back, and it throws.
+ * Returns a function that commits in one transaction the jobs that it takes, the first one and as many more as there is time for, without
+ * those that throw; returns what became of them. If the transaction itself fails, all is rolled back, and it throws.
  */
 function createCommitter(
   db: DatabaseSync,
@@ -168,12 +136,12 @@ function createCommitter(
   const keep = db.prepare("RELEASE job");
   const undo = db.prepare("ROLLBACK TO job");
 
-  function commitAll(jobs: readonly Write[], perform: (job: Write) => () => void): Committed[] {
+  function commitAll(performAll: () => Committed[]): Committed[] {
     const restore = mark();
     try {
       check();
       begin.run();
-      const committed = performInTime(jobs, perform);
+      const committed = performAll();
       complete();
       commit.run();
       return committed;
@@ -185,39 +153,39 @@ function createCommitter(
   }
 
   /** Performs a job; if it throws, undoes what it has done. */
-  function attempt(job: Write): () => void {
+  function attempt({ perform, reject }: Write): Committed {
     const restore = mark();
     save.run();
     try {
-      const settle = job.perform();
+      const settle = perform();
       keep.run();
-      return settle;
+      return { settle, reject };
     } catch (error) {
       // A full disk or a failed write ends the transaction, with the work of the other jobs.
       if (!db.isTransaction) throw error;
       restore();
       undo.run();
       keep.run();
-      return () => job.reject(toStoreError(error));
+      return { settle: () => reject(toStoreError(error)), reject };
     }
   }
 
-  return (jobs: readonly Write[]): Committed[] => {
+  /** @param taken What `take` has returned. */
+  return (taken: readonly Write[], take: () => Write | undefined): Committed[] => {
     try {
       // Without savepoints, which cost a tenth of the work; few jobs fail.
-      return commitAll(jobs, (job) => job.perform());
+      return commitAll(() => performInTime(take));
     } catch {
-      return commitAll(jobs, attempt);
+      return commitAll(() => taken.map(attempt));
     }
   };
 }
 
-function performInTime(jobs: readonly Write[], perform: (job: Write) => () => void): Committed[] {
+function performInTime(take: () => Write | undefined): Committed[] {
   const endMs = performance.now() + maxMs;
   const performed: Committed[] = [];
-  for (const job of jobs) {
-    performed.push({ settle: perform(job), reject: job.reject });
-    if (performance.now() >= endMs) break;
+  for (let job = take(); job !== undefined; job = performance.now() < endMs ? take() : undefined) {
+    performed.push({ settle: job.perform(), reject: job.reject });
   }
   return performed;
 }
