@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { createBatches } from "../../async/batches.ts";
 import {
   type NewMessage,
   type Outbox,
@@ -30,7 +31,7 @@ interface OutboxRows extends Outbox {
  */
 export function createOutboxRows(options: OutboxRowsOptions): OutboxRows {
   const { database, nowMs, run, webhook } = options;
-  const remove = createOutboxRemovals(database, nowMs);
+  const remove = createBatches<OutboxMessage>((messages) => removeHeld(database, nowMs, messages));
 
   return {
     async add(sql, { id, taskId, owner, body }) {
@@ -150,48 +151,25 @@ const releaseLine = `UPDATE unreel.outbox_lines
   SET due_at = ${now} + :delayMs, refusals = :refusals, lease = NULL
   WHERE endpoint = :endpoint AND task = :taskId AND lease = :lease`;
 
-/**
- * Returns a function that removes a claimed message, unless its lease is lost. Those that are given while others are
- * being removed are removed after them, in one transaction.
- */
-function createOutboxRemovals(
+/** Removes claimed messages, but those whose lease is lost. */
+async function removeHeld(
   database: Database,
   nowMs: () => number | null,
-): (message: OutboxMessage) => Promise<void> {
-  let waiting: OutboxMessage[] = [];
-  /** The removal of those that wait. */
-  let next: Promise<void> | undefined;
-  let last: Promise<void> = Promise.resolve();
-
-  function removeWaiting(): Promise<void> {
-    const messages = waiting;
-    waiting = [];
-    next = undefined;
-    return removeAll(messages);
-  }
-
-  async function removeAll(messages: readonly OutboxMessage[]): Promise<void> {
-    const held = {
-      endpoints: messages.map(({ endpoint }) => endpoint),
-      tasks: messages.map(({ taskId }) => taskId),
-      leases: messages.map(({ lease }) => lease),
-    };
-    await database.transaction(async (sql) => {
-      const rows = await sql.query<{ line: number }>(lockLines, held);
-      if (rows.length === 0) return;
-      const lines = rows.map(({ line }) => line);
-      await sql.query(removeFirstMessages, { lines });
-      const removed = await sql.query(removeEmptyLines, { lines });
-      if (removed.length < lines.length) await sql.query(releaseLines, { nowMs: nowMs(), lines });
-    });
-  }
-
-  return (message) => {
-    waiting.push(message);
-    next ??= last.then(removeWaiting, removeWaiting);
-    last = next;
-    return next;
+  messages: readonly OutboxMessage[],
+): Promise<void> {
+  const held = {
+    endpoints: messages.map(({ endpoint }) => endpoint),
+    tasks: messages.map(({ taskId }) => taskId),
+    leases: messages.map(({ lease }) => lease),
   };
+  await database.transaction(async (sql) => {
+    const rows = await sql.query<{ line: number }>(lockLines, held);
+    if (rows.length === 0) return;
+    const lines = rows.map(({ line }) => line);
+    await sql.query(removeFirstMessages, { lines });
+    const removed = await sql.query(removeEmptyLines, { lines });
+    if (removed.length < lines.length) await sql.query(releaseLines, { nowMs: nowMs(), lines });
+  });
 }
 
 /** Locks the lines in the order in which messages are added to them, so that adding and removing cannot deadlock. */

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type FileHandle, lstat, open, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { createBatches } from "../../../async/batches.ts";
 import { diskError, unlessMissing, withDiskError } from "../../../files/disk-error.ts";
 import { assertKind, noFollow } from "../../../files/no-follow.ts";
 import { syncFile, writeAll } from "./disk-writes.ts";
@@ -48,8 +49,8 @@ export class Journal {
   readonly #file: FileHandle;
   readonly #path: string;
   #end: number;
-  #lines = "";
-  #next: Promise<void> | undefined;
+  readonly #append = createBatches<string>((lines) => this.#write(lines));
+  /** The append of the latest record. */
   #last = Promise.resolve();
 
   constructor(file: FileHandle, path: string, state: JournalState, boot: string) {
@@ -67,10 +68,7 @@ export class Journal {
    * @throws ServiceError `disk_full`, `unavailable`
    */
   async add(record: JournalRecord): Promise<void> {
-    this.#lines += `${JSON.stringify(record)}\n`;
-    const write = () => this.#write();
-    this.#next ??= this.#last.then(write, write);
-    this.#last = this.#next;
+    this.#last = this.#append(`${JSON.stringify(record)}\n`);
     await withDiskError(writing, () => this.#last);
   }
 
@@ -86,11 +84,8 @@ export class Journal {
     await this.#file.close();
   }
 
-  /** Writes all pending records at once. */
-  async #write(): Promise<void> {
-    const bytes = Buffer.from(this.#lines);
-    this.#lines = "";
-    this.#next = undefined;
+  async #write(lines: readonly string[]): Promise<void> {
+    const bytes = Buffer.from(lines.join(""));
     await writeAll(this.#file, [bytes], this.#end);
     this.#end += bytes.length;
   }
