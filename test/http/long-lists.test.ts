@@ -120,6 +120,24 @@ test("the response to a batch with many tasks that existed comes in pieces, betw
   expect(new Set(results.map(({ task }: { task: { id: string } }) => task.id)).size).toBe(1);
 });
 
+test("of batches whose long responses nobody reads, 8 are in memory; the others wait until those are read", async () => {
+  const store = createMemoryStore();
+  const reuse = vi.spyOn(store, "reuse");
+  const { app } = await openLong({ store });
+  const payload = { urls: Array.from({ length: 20 }, () => pageUrl), options: { if_exists: "reuse" } };
+  const ask = async () => app.inject({ method: "POST", url: "/tasks/batch", payload, payloadAsStream: true });
+  const asked = Array.from({ length: 12 }, ask);
+  await vi.waitUntil(() => reuse.mock.calls.length >= 8 * 20, 60_000);
+  for (let turn = 0; turn < 40; turn += 1) await setImmediate();
+  expect(reuse).toHaveBeenCalledTimes(8 * 20);
+  const counts = asked.map(async (response) => {
+    const chunks = (await (await response).stream().toArray()) as Buffer[];
+    return JSON.parse(Buffer.concat(chunks).toString()).results.length as number;
+  });
+  expect(await Promise.all(counts)).toEqual(Array.from({ length: 12 }, () => 20));
+  expect(reuse).toHaveBeenCalledTimes(12 * 20);
+});
+
 test("a long record that many have waited for is written for one of them in a turn of the event loop", async () => {
   const { app, store, ids } = await openLong();
   const [id = ""] = ids;

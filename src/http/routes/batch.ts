@@ -29,6 +29,8 @@ const shortBodyBytes = 64 * 1024;
 const maxOptionsBytes = 16_000;
 /** Longer bodies in memory at a time, shared by owners; their clients wait before they are read. */
 const maxLongBodies = 16;
+/** Batches in memory at a time, shared by owners: each has up to 8 MB of tasks that existed until its client has read them. Others wait. */
+const maxBatches = 8;
 
 const BatchBody = Type.Object(
   {
@@ -80,6 +82,7 @@ export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, d
   /** One batch is stored at a time: many at once would hold up the tasks of others in the store. */
   const stores = new Shares(1, "firm");
   const turns = createTurns();
+  const batches = new Shares(maxBatches);
 
   app.post("/tasks/batch", { schema, bodyLimit: maxBodyBytes }, async (request, reply) => {
     const { urls } = request.body;
@@ -101,6 +104,7 @@ export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, d
     // What else the body has may be long, and wait long.
     request.body = { urls };
     const closed = untilClosed(reply);
+    onClosed(reply.raw, await batches.wait(request.sharer, closed));
     const release = await stores.wait(request.sharer, closed);
     try {
       // All at once: a store writes together what arrives together.
