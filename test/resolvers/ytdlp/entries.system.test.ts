@@ -26,6 +26,16 @@ class ListedIE(InfoExtractor):
     def _known(self, count):
         page = lambda page: (self._entry(n) for n in range(page * 30, min(count, page * 30 + 30)))
         return InAdvancePagedList(page, -(-count // 30), 30)
+    def _tabs(self, count):
+        videos = OnDemandPagedList(lambda page: (self._entry(n) for n in range(page * 30, min(250, page * 30 + 30))), 30)
+        shorts = (self._entry(n) for n in range(251, count))
+        return [
+            {'_type': 'playlist', 'id': 'v', 'entries': videos, 'webpage_url': 'http://listed.example/v'},
+            self._entry(250),
+            self.playlist_result([self.playlist_result(shorts, 'b'), self.playlist_result([], 'c')], 'd'),
+        ]
+    def _tabbed(self, count):
+        yield from self._tabs(count)
     def _broken(self, count):
         yield from self._list(count)
         raise ExtractorError('read too far')
@@ -96,6 +106,13 @@ describe.skipIf(installed === undefined)(`the entries of a playlist, read by yt-
       expect(slices).toHaveLength(Math.max(1, Math.ceil(count / 200)));
     },
   );
+
+  it.each(["tabs-450", "tabbed-450"])("are those of the lists in it, such as the tabs of a channel: %s", async (name) => {
+    const slices = await readAll(name);
+    expect(slices.flat()).toEqual(Array.from({ length: 450 }, (_, n) => n));
+    expect(slices).toHaveLength(3);
+    expect((await read(name)).entries_count).toBeNull();
+  });
 
   it("are all there if there are 10,000, and are walked past some times only", async () => {
     const starts: (number | undefined)[] = [];

@@ -38,12 +38,14 @@ class PlaylistReader(YoutubeDL):
 
     def _part(self, playlist):
         entries = playlist['entries']
-        rest = _entries_from(entries, self._start)
+        rest = _entries_from(entries if isinstance(entries, PagedList) else _flat(entries), self._start)
         found = list(itertools.islice(rest, self._most + 1))
         has_more = len(found) > self._most
         if has_more and not isinstance(entries, PagedList):
             has_more = _read_ahead(rest, found, self._ahead)
         count = len(entries) if isinstance(entries, list) else playlist.get('playlist_count')
+        if isinstance(entries, list) and any(map(_is_list, entries)):
+            count = None
         return {'entries': found[:-1] if has_more else found, '_has_more': has_more, '_count': count}
 
 
@@ -75,6 +77,19 @@ def _read_ahead(entries, found, most):
 
 def _inner_part(entries):
     return {'entries': list(itertools.islice(_entries_from(entries, 0), _MAX_INNER_ENTRIES))}
+
+
+def _is_list(entry):
+    return isinstance(entry, dict) and entry.get('_type') in PLAYLISTS and entry.get('entries') is not None
+
+
+def _flat(entries):
+    """Yields the entries of playlists within a playlist in their place: those of the tabs of a channel."""
+    for entry in entries:
+        if _is_list(entry):
+            yield from _flat(_entries_from(entry['entries'], 0))
+        else:
+            yield entry
 
 
 def _entries_from(entries, start):
