@@ -22,6 +22,7 @@ describe("regions of TTML become settings of WebVTT cues:", () => {
       "line:7",
     ],
     ["in the middle", 'tts:displayAlign="center"', "line:8"],
+    ["at the upper end of a region with a value that there is not", 'tts:displayAlign="constructor"', "line:0"],
     [
       "on the left",
       'tts:origin="5% 80%" tts:extent="40% 15%" tts:displayAlign="after" tts:textAlign="left"',

@@ -8,6 +8,12 @@ const inherited = ["textAlign", "direction", "region"];
 const placing = [...inherited, "origin", "position", "extent", "displayAlign", "writingMode"];
 const placeNames = ["origin", "position", "extent", "displayAlign"];
 
+/** By `displayAlign`; any other value is as `before`, its default. */
+const linesOf: ReadonlyMap<string | undefined, TextArea["lines"]> = new Map([
+  ["center", "middle"],
+  ["after", "bottom"],
+]);
+
 const maxLayouts = 10_000;
 
 /** Reads where a document of TTML puts its text. */
@@ -58,9 +64,8 @@ export class TtmlLayouts {
     const [left, top] = origin;
     const [width, height] = [Math.min(extent[0], 100 - left), Math.min(extent[1], 100 - top)];
     if (width <= 0 || height <= 0) return null;
-    const lines = { before: "top", center: "middle", after: "bottom" } as const;
-    const displayAlign = (layout.get("displayAlign") ?? "before") as keyof typeof lines;
-    const area = { left, top, width, height, lines: lines[displayAlign] ?? "top" };
+    const lines = linesOf.get(layout.get("displayAlign")) ?? "top";
+    const area = { left, top, width, height, lines };
     return { ...area, align: alignOf(layout) ?? (isCentered(area) ? "center" : "left") };
   }
 
