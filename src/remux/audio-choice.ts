@@ -25,7 +25,7 @@ export function createAudioChoice(asked: readonly string[]) {
   let isOtherFirst = false;
   return {
     /** Languages were asked for. */
-    isAsked: !asked.every(isWord),
+    isAsked: asked.some(isLanguage),
     /** Tags that were asked for and are the language of a track. */
     found: found as ReadonlySet<string>,
     /** Languages of all tracks to choose from. */
@@ -45,7 +45,7 @@ export function createAudioChoice(asked: readonly string[]) {
       for (const name of asked) {
         if (name === "all") for (const index of languages.keys()) indexes.add(index);
         const index = findLanguage(name, languages);
-        if (isWord(name) || index < 0) continue;
+        if (!isLanguage(name) || index < 0) continue;
         indexes.add(index);
         found.add(name);
       }
@@ -57,7 +57,8 @@ export function createAudioChoice(asked: readonly string[]) {
   };
 }
 
-const isWord = (name: string): boolean => name === "original" || name === "all";
+/** Whether what was asked for is a language, not a word for tracks of any. */
+export const isLanguage = (name: string): boolean => name !== "original" && name !== "all";
 
 /** The first track alone. */
 export const firstAudio = createAudioChoice([]);

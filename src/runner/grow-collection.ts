@@ -4,10 +4,11 @@ import { newTask } from "../feed/task-changes.ts";
 import { ServiceError } from "../model/errors.ts";
 import type { Entry } from "../model/entry.ts";
 import { PageInfo, pageUrlOf, publicInfo } from "../model/page-info.ts";
-import type { Task, TaskOptions } from "../model/task.ts";
+import type { Task } from "../model/task.ts";
 import type { CollectionWarning, Growth } from "../model/collection.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import type { NewMember } from "../stores/store-types.ts";
+import { videoOptions } from "../stores/video-keys.ts";
 import { chooseEntries, type EntryChoice, metadataOf } from "./choice/entries.ts";
 import { readInTurn, type ReadingRun, type ReadingTurns } from "./read-in-turn.ts";
 
@@ -128,7 +129,7 @@ function toMembers(
 ): { members: NewMember[]; lost: string | undefined } {
   const title = info?.title ?? null;
   const referrer = info === null ? undefined : referrerOf(info);
-  const own = memberOptions(options);
+  const own = videoOptions(options);
   const lost: number[] = [];
   const members = wanted.flatMap(({ entry, index }): NewMember[] => {
     const url = URL.parse(entry.url);
@@ -151,12 +152,6 @@ const pageSources: ReadonlySet<string | undefined> = new Set(["html", "player", 
 
 function referrerOf(info: PageInfo): string | undefined {
   return pageSources.has(info.sources["entries"]) ? new URL(pageUrlOf(info)).origin : undefined;
-}
-
-/** What was asked for the entries, each of which is a page of its own. */
-function memberOptions(options: TaskOptions): TaskOptions {
-  const { entries: _, if_exists: __, ...own } = options;
-  return own;
 }
 
 /** The entries are members. */

@@ -31,7 +31,7 @@ export function siteKeyOf(task: Task): number | null {
  * options as they were stated.
  */
 export function searchKeysOf(task: Task): { video: readonly number[]; site: readonly number[] } {
-  const texts = [...new Set([optionsText(task.options), JSON.stringify(wantedOf(task.options))])];
+  const texts = [...new Set([optionsText(task.options), JSON.stringify(videoOptions(task.options))])];
   const keysOf = (name: string) => texts.map((text) => keyOf(name, text, task.owner));
   const site = siteNameOf(task);
   return { video: keysOf(task.url), site: site === undefined ? [] : keysOf(site) };
@@ -77,12 +77,13 @@ const defaults: ReadonlyMap<string, string> = new Map([
 
 /** Returns what decides what is downloaded of a video, in JSON; options that state their default are as absent ones. */
 function optionsText(options: TaskOptions): string {
-  return JSON.stringify(wantedOf(options), (name, value: unknown) =>
+  return JSON.stringify(videoOptions(options), (name, value: unknown) =>
     defaults.get(name) === JSON.stringify(value) ? undefined : value,
   );
 }
 
-function wantedOf(options: TaskOptions): TaskOptions {
+/** Returns the options that are of a video alone, not of a list of several. */
+export function videoOptions(options: TaskOptions): TaskOptions {
   const { entries: _, if_exists: __, ...wanted } = options;
   return wanted;
 }

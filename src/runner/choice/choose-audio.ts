@@ -1,5 +1,6 @@
 import type { Download, DownloadJob } from "../../engines/engine.ts";
 import { hasAudio, hasVideo, isMuxable, isProgramme, purposeKey } from "../../model/format-ranking.ts";
+import { isLanguage } from "../../remux/audio-choice.ts";
 import { findLanguage } from "../../remux/language.ts";
 import type { FileWarning } from "../../model/file-warnings.ts";
 import type { Format, PageInfo } from "../../model/page-info.ts";
@@ -34,20 +35,20 @@ export function chooseAudio({ formats }: PageInfo, choice: FormatChoice, options
   const unlisted: string[] = [];
   const add = (format: Format) => wanted.add(versionOf(format) === versionOf(own) ? original : format);
   for (const name of asked) {
-    const found = name === "original" || name === "all" ? undefined : findFormat([own, ...versions], name);
-    if (name === "original" || name === "all") wanted.add(original);
+    const found = isLanguage(name) ? findFormat([own, ...versions], name) : undefined;
+    if (!isLanguage(name)) wanted.add(original);
     else if (found === undefined) unlisted.push(name);
     else add(found);
     if (name === "all") for (const version of versions) add(version);
   }
   if (wanted.size === 0) wanted.add(original);
-  const audioLanguages = asked.filter((name) => name === "original" || name === "all" || unlisted.includes(name));
+  const audioLanguages = asked.filter((name) => !isLanguage(name) || unlisted.includes(name));
   const listed = [...new Set([own, ...versions].flatMap(({ language }) => language ?? []))];
   const isSilent = choice.audio === null && !hasAudio(choice.format);
   const about = { unlisted, listed, isProtected: isSilent && formats.some(isProtectedAudio) };
   // Its language may be asked for after another one; in one stream with the video it can only be the first.
   const isWithVideo = choice.audio === null && hasVideo(choice.format);
-  const isFirst = isWithVideo || asked.some((name) => name === "original" || name === "all");
+  const isFirst = isWithVideo || !asked.every(isLanguage);
   const isOriginal = wanted.has(original) && (isFirst || wanted.values().next().value === original);
   const chosen = [...wanted].flatMap((each) => (each !== original ? each : isOriginal ? [] : own));
   const otherAudio = chosen.slice(isOriginal ? 0 : 1, isOriginal ? maxTracks - 1 : maxTracks);
