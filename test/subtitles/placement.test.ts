@@ -22,6 +22,11 @@ describe("regions of TTML become settings of WebVTT cues:", () => {
       "line:7",
     ],
     ["in the middle", 'tts:displayAlign="center"', "line:8"],
+    [
+      "in the centre, with an alignment that there is not",
+      'tts:displayAlign="center" tts:textAlign="valueOf"',
+      "line:8",
+    ],
     ["at the upper end of a region with a value that there is not", 'tts:displayAlign="constructor"', "line:0"],
     [
       "on the left",

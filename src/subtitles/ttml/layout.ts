@@ -138,6 +138,8 @@ function sharesOf(position: string): Pair | null {
 function alignOf(layout: Attributes): TextArea["align"] | undefined {
   const isFromRight = layout.get("direction") === "rtl" || layout.get("writingMode")?.startsWith("rl") === true;
   const [start, end] = isFromRight ? (["right", "left"] as const) : (["left", "right"] as const);
-  const aligns: Record<string, TextArea["align"]> = { left: "left", center: "center", right: "right", start, end };
-  return aligns[layout.get("textAlign") ?? ""];
+  const stated = layout.get("textAlign");
+  if (stated === "start") return start;
+  if (stated === "end") return end;
+  return (["left", "center", "right"] as const).find((align) => align === stated);
 }
