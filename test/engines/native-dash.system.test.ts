@@ -116,6 +116,18 @@ describe("video of WebM with separate audio", () => {
   });
 });
 
+it("a set that is stated to be video, without codecs, has a warning if it has audio alone", async () => {
+  const messagesOf = async (codecs: string, set: Representation) => {
+    await using harness = await openEntry(open, withMpd(numbered, [[{ ...set, codecs }]], 6.5), "main.mpd");
+    const { warnings } = await harness.download({});
+    return warnings.filter(({ code }) => code === "track_missing").map(({ message }) => message);
+  };
+  const lie = { ...sound, mimeType: "video/mp4" };
+  expect(await messagesOf("", lie)).toEqual(["the format has video, the file has none"]);
+  expect(await messagesOf("", video)).toEqual([]);
+  expect(await messagesOf("mp4a.40.2", lie)).toEqual([]);
+});
+
 describe("Periods", () => {
   it("that differ in size and codec parameters are one video with all the sound", async () => {
     const periods = [

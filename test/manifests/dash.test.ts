@@ -74,6 +74,38 @@ test("contentType says what a set is, then the media type, then the codecs, but 
   expect(kinds('contentType="application" mimeType="application/mp4"', avc)).toEqual(["video"]);
 });
 
+test("a media type of audio has no video, and one of video may have audio alone, unless it has a size", () => {
+  const kinds = (attributes: string) => {
+    const { formats } = read(period(set(attributes, '<Representation id="x"/>')));
+    return formats.map(({ vcodec }) => (vcodec === "none" ? "audio" : "video"));
+  };
+  const aac = 'codecs="mp4a.40.2"';
+  expect(kinds('contentType="video" mimeType="audio/mp4"')).toEqual(["audio"]);
+  expect(kinds(`mimeType="video/mp4" ${aac}`)).toEqual(["audio"]);
+  // Codecs that are not all of them.
+  expect(kinds(`mimeType="video/mp4" ${aac} width="640"`)).toEqual(["video"]);
+  expect(kinds(`mimeType="video/mp4" codecs="mp4a.40.2,unheard-of"`)).toEqual(["video"]);
+  expect(kinds(`contentType="video" mimeType="video/mp4" ${aac}`)).toEqual(["video"]);
+});
+
+test("a ContentComponent describes its set, that of the video one with several", () => {
+  const component = (attributes: string, children = "") =>
+    `<ContentComponent ${attributes}>${children}</ContentComponent>`;
+  const role = '<Role schemeIdUri="urn:mpeg:dash:role:2011" value="dub"/>';
+  const { formats } = read(
+    period(
+      set("", `${component('contentType="audio" lang="fr"', role)}<Representation id="a"/>`) +
+        set('lang="de"', `${component('contentType="audio" lang="fr"')}<Representation id="own"/>`) +
+        set("", `${component('contentType="audio"')}${component('contentType="Video"')}<Representation id="v"/>`),
+    ),
+  );
+  expect(formats).toMatchObject([
+    { format_id: "dash-a", vcodec: "none", language: "fr", roles: ["dub"] },
+    { format_id: "dash-own", vcodec: "none", language: "de" },
+    { format_id: "dash-v", vcodec: null, language: null },
+  ]);
+});
+
 test("a Representation that is one file has that file's URL", () => {
   const body =
     '<BaseURL>https://cdn.example.com/x/</BaseURL><Period><AdaptationSet mimeType="video/mp4">' +

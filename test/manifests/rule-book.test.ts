@@ -81,6 +81,11 @@ const cases: readonly Case[] = [
   // AdaptationSet, Representation
   caseOf("AdaptationSet@contentType", "template", "image"),
   caseOf("AdaptationSet@mimeType", "template", "video/webm"),
+  {
+    name: "ContentComponent",
+    without: bases.template,
+    with: bases.template.replace(inSet, `${inSet}<ContentComponent contentType="image"/>`),
+  },
   caseOf("AdaptationSet@lang", "template", "fr"),
   {
     name: "AdaptationSet@selectionPriority",
@@ -144,8 +149,8 @@ const cases: readonly Case[] = [
     "associationType",
   ].map((name) => caseOf(`Representation@${name}`, "template", "1")),
   ...["mediaStreamStructureId", "supplementalCodecs"].map((name) => caseOf(`Representation@${name}`, "template", "1")),
-  ...["AudioChannelConfiguration", "Rating", "Viewpoint", "ContentComponent", "InbandEventStream", "Switching"].map(
-    (name) => caseOf(name, "template", scheme(name, unknown), inSet),
+  ...["AudioChannelConfiguration", "Rating", "Viewpoint", "InbandEventStream", "Switching"].map((name) =>
+    caseOf(name, "template", scheme(name, unknown), inSet),
   ),
   ...["RandomAccess", "ProducerReferenceTime", "ContentPopularityRate", "OutputProtection", "Resync"].map((name) =>
     caseOf(name, "template", scheme(name, unknown), inSet),

@@ -15,7 +15,7 @@ export interface DashRepresentation {
   /** Its index in the MPD. */
   index: number;
   kind: TrackKind | null;
-  /** Of it and its ancestors. */
+  /** Of it, its ancestors and their ContentComponent. */
   descriptors: readonly Descriptor[];
   id: string | null;
   codecs: Codecs;
@@ -27,7 +27,7 @@ export interface DashRepresentation {
   /** It cannot be decoded without another Representation. */
   isLayer: boolean;
   label: string | null;
-  /** Returns the attribute of the Representation or of its nearest ancestor that has it. */
+  /** Returns the attribute of the Representation or of its nearest ancestor that has it, a ContentComponent included. */
   attribute: (name: string) => string | undefined;
 }
 
@@ -56,14 +56,16 @@ function representationOf(chain: Chain, base: URL | null): Omit<DashRepresentati
   const hasBaseUrl = chain.some((element) => element.baseUrl !== "");
   if (!isSegmented && hasBaseUrl && base === null) return null;
   const isFile = !isSegmented && hasBaseUrl && base?.pathname.endsWith("/") === false;
-  const attribute = (name: string) => chain.find(({ attributes }) => attributes.has(name))?.attributes.get(name);
+  const described = chain.flatMap((element) => (element === set ? [set, ...componentOf(set)] : [element]));
+  const attribute = (name: string) => described.find(({ attributes }) => attributes.has(name))?.attributes.get(name);
   const codecs = splitCodecs(attribute("codecs"));
   const mime_type = bareMediaType(attribute("mimeType") ?? null);
+  const isSized = attribute("width") !== undefined || attribute("height") !== undefined;
   return {
     chain,
-    kind: trackKind(attribute("contentType"), mime_type, codecs),
+    kind: trackKind({ contentType: attribute("contentType"), mimeType: mime_type, codecs, isSized }),
     id: representation.attributes.get("id") ?? null,
-    descriptors: chain.flatMap((element) => element.descriptors),
+    descriptors: described.flatMap((element) => element.descriptors),
     codecs,
     mime_type,
     language: languageTag(attribute("lang")),
@@ -73,6 +75,15 @@ function representationOf(chain: Chain, base: URL | null): Omit<DashRepresentati
     label: parseLine(set.label.text) ?? parseLine(attribute("label")),
     attribute,
   };
+}
+
+/**
+ * Returns the ContentComponent that describes a set (ISO/IEC 23009-1 §5.3.4): of several, which are multiplexed, that of the
+ * video.
+ */
+function componentOf({ components }: MpdElement): MpdElement[] {
+  const found = components.find(({ attributes }) => attributes.get("contentType")?.trim().toLowerCase() === "video");
+  return [found ?? components[0]].filter((component) => component !== undefined);
 }
 
 /** Enhancement layers and views: LCEVC, SVC, MVC, layered HEVC. */

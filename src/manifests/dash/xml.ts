@@ -16,7 +16,7 @@ import { checkLength, cutOffError, invalidManifestError } from "../manifest.ts";
 
 /** An element of an MPD whose children inherit its attributes and base URL. */
 export interface MpdElement extends WithBaseUrls {
-  name: "MPD" | "Period" | "AdaptationSet" | "Representation";
+  name: "MPD" | "Period" | "AdaptationSet" | "ContentComponent" | "Representation";
   /** Only those in `usedAttributes`. */
   attributes: Map<string, string>;
   /** Its first Label. */
@@ -28,6 +28,8 @@ export interface MpdElement extends WithBaseUrls {
   /** How it addresses the segments of its Representations. */
   addressing: Addressing | null;
   children: MpdElement[];
+  /** Its ContentComponents. */
+  components: MpdElement[];
 }
 
 /** The first SegmentTemplate or SegmentList of an element, else its SegmentBase. */
@@ -184,17 +186,18 @@ class MpdTree {
     }
     if (name === "ContentSteering" && parent.name === "MPD") return { name: "leaf", fields: this.steering };
     const child = childOf[parent.name];
-    if (child === name) return this.#openedChild(parent, child);
+    if (child === name) return this.#openedChild(parent.children, child);
+    if (name === "ContentComponent" && child === "Representation") return this.#openedChild(parent.components, name);
     if (name === "Label" && parent.label.text === "") this.#reading = parent.label;
     if (name === "Location" && parent.name === "MPD" && mpd.location.text === "") this.#reading = mpd.location;
     return recordChild(parent, name);
   }
 
-  #openedChild(parent: MpdElement, name: MpdElement["name"]): Open | null {
+  #openedChild(siblings: MpdElement[], name: MpdElement["name"]): Open | null {
     if (this.#elements >= maxElements) return this.#leaveOut();
     this.#elements += 1;
     const element = newElement(name);
-    parent.children.push(element);
+    siblings.push(element);
     return element;
   }
 
@@ -215,12 +218,13 @@ const childOf = {
   MPD: "Period",
   Period: "AdaptationSet",
   AdaptationSet: "Representation",
+  ContentComponent: null,
   Representation: null,
 } as const;
 
 function newElement(name: MpdElement["name"]): MpdElement {
   const read = { label: { text: "" }, descriptors: [], isProtected: false, addressing: null };
-  return { name, attributes: new Map(), baseUrl: "", baseUrls: [], ...read, children: [] };
+  return { name, attributes: new Map(), baseUrl: "", baseUrls: [], ...read, children: [], components: [] };
 }
 
 /** Records what a child says about its parent; returns it if its own children are read too. */

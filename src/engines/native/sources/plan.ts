@@ -118,10 +118,10 @@ export async function mapSources(plan: Plan, change: (source: Source) => Promise
   return { ...plan, sources: changed };
 }
 
-/** Returns the kinds of tracks that the result must have by its format. */
+/** Returns the kinds of tracks that the result must have by its format. An MPD says of which kind a set is even if it names no codecs. */
 export function listedKinds({ sources }: Plan, audioOnly: boolean): TrackKind[] {
-  const { vcodec, acodec } = sources[0].format;
-  const hasVideo = !audioOnly && vcodec !== null && vcodec !== "none";
+  const { vcodec, acodec, protocol } = sources[0].format;
+  const hasVideo = !audioOnly && (vcodec === null ? protocol === "dash" : vcodec !== "none");
   const hasAudio = sources.some(({ name }) => name === "audio") || (acodec !== null && acodec !== "none");
   return [...(hasVideo ? ["video" as const] : []), ...(hasAudio ? ["audio" as const] : [])];
 }
