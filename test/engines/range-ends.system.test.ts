@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
-import { layOneFile, mediaPlaylist } from "../media/hls.ts";
+import { layFiles, layOneFile, mediaPlaylist } from "../media/hls.ts";
 import { probe } from "../media/probe.ts";
 import { readRendition } from "../media/rendition.ts";
 import { hls, merge, resource } from "../media/resources.ts";
@@ -61,4 +61,16 @@ describe.concurrent("a last byte range that ends after the end of its file", () 
     const message = expect.stringMatching(/1 of \d+ segments had fewer bytes than their byte range/);
     expect(warnings).toContainEqual({ code: "frames_missing", message });
   });
+});
+
+it("a range counts from the first picture, also if that comes after a discontinuity", async () => {
+  const sound = layFiles("sound", readRendition("audio-en.m4s"), "m4s");
+  const film = layFiles("film", readRendition("muxed.m4s"), "m4s");
+  const playlist = hls(mediaPlaylist([...sound.lines, "#EXT-X-DISCONTINUITY", ...film.lines]));
+  const entries = merge(merge(sound.resources, film.resources), new Map([["i.m3u8", playlist]]));
+  await using harness = await openEntry(() => engine, entries, "i.m3u8");
+  const { path } = await harness.download({ ranges: [{ startS: 1, endS: 2 }] });
+  const { streams, durationS } = await probe(path);
+  expect(streams.map(({ kind }) => kind)).toEqual(["video", "audio"]);
+  expect(durationS).toBeCloseTo(1, 1);
 });

@@ -147,6 +147,7 @@ async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled |
   const whole = (await openPart(plan, options)) ?? (await assembleMedia(plan, { ...options, additions: later }));
   // Its samples may be in other segments.
   if (hasSelection(plan) && whole.written !== null && lacksTrack(whole.written)) return null;
+  if (hasSelection(plan) && !options.audioOnly && mayLackVideo(plan, whole)) return null;
   await additions.ready();
   const target = join(folder, "cut");
   if (whole.written !== null) assertSampleCounts(whole.path, whole.written.tracks);
@@ -178,6 +179,13 @@ async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled |
 
 const lacksTrack = ({ listed, tracks }: Written): boolean =>
   listed.some((kind) => tracks.every((track) => track.kind !== kind));
+
+/** Whether video may begin after one of the discontinuities of a list: the time of ranges counts from there. */
+function mayLackVideo({ sources: [main] }: Plan, { written }: Assembled): boolean {
+  if (main.kind === "file" || main.format.vcodec === "none" || written === null) return false;
+  const timelines = new Set(main.list.segments.map(({ timeline }) => timeline));
+  return timelines.size > 1 && written.tracks.every(({ kind }) => kind !== "video");
+}
 
 /** Returns the part of a published MP4 that has been fetched; `null`: there is none that can be cut as it is. */
 async function openPart({ sources: [main] }: Plan, options: AssembleOptions): Promise<Assembled | null> {
