@@ -82,6 +82,13 @@ describe.skipIf(!hasFfmpeg)("the packets of a file", () => {
     expect(packetsOf(media.path("none.bin"))).toEqual([]);
   });
 
+  it("are bytes without the sizes of laces in Matroska with PCM", () => {
+    media.make("pcm.mka", ...audioInput(1, 48_000), "-c:a", "pcm_s16le", "-ac", "1");
+    writeChanged(media.path("pcm.mka"), media.path("laced.mka"), { numbers: [1], laced: 8 });
+    using file = openFile(media.path("laced.mka"));
+    expect(countPackets(file).get(1)?.bytes).toBe(96_000);
+  });
+
   it("are bytes in a WAV file", () => {
     media.make("counted.wav", ...audioInput(1, 48_000), "-ac", "1");
     using file = openFile(media.path("counted.wav"));

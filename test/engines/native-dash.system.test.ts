@@ -9,9 +9,10 @@ import { mergeFiles } from "../../src/engines/native/output/merge.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
 import { layNumbered, mpd, numberTemplate, rangeList, timelineTemplate, type Representation } from "../media/dash.ts";
 import { decode, hasFfmpeg, probe } from "../media/probe.ts";
-import { makeFile } from "../media/read-media.ts";
+import { makeFile, readMediaSync } from "../media/read-media.ts";
 import { readMedium, readRendition, readWebmRendition } from "../media/rendition.ts";
 import { dash, merge, resource, type Resources } from "../media/resources.ts";
+import { writeChanged } from "../remux/matroska-changes.ts";
 import { audioInput, inspectFile, ffmpeg, openFolder, videoInput } from "../remux/mp4-media.ts";
 
 /** Returns which edits of the first track of an MP4 have no media. */
@@ -382,6 +383,27 @@ it("logs nothing if tracks cannot be merged", async () => {
   writeFileSync(audio, readMedium("audio.webm"));
   await expect(mergeFiles({ files: filesOf(main, audio), target, ...options })).rejects.toThrow("cannot be put into");
   expect(warn).not.toHaveBeenCalled();
+});
+
+it.skipIf(!hasFfmpeg)("gives the frames of Vorbis in laces of Matroska the times that they have without", async () => {
+  ffmpeg(`-f lavfi -i aevalsrc=random(0)*lt(mod(t\\,0.4)\\,0.1):d=3 -c:a libvorbis ${folder.path("plain.mka")}`);
+  ffmpeg(`-f lavfi -i testsrc=d=3 -c:v libx264 -bf 0 ${folder.path("film.mp4")}`);
+  writeChanged(folder.path("plain.mka"), folder.path("laced.mka"), { numbers: [1], laced: 8 });
+  const timesOf = async (name: string) => {
+    const target = folder.path("merged.mp4");
+    const files = filesOf(folder.path("film.mp4"), folder.path(name));
+    const { warnings } = await mergeFiles({ files, target, ...options, isMp4Wanted: true });
+    expect(warnings).toEqual([]);
+    const packets = "-v error -select_streams a -show_entries packet=pts_time -of csv=p=0".split(" ");
+    return readMediaSync("ffprobe", ...packets, target)
+      .trim()
+      .split(/\s+/)
+      .map(Number);
+  };
+  const [laced, plain] = [await timesOf("laced.mka"), await timesOf("plain.mka")];
+  expect(laced).toHaveLength(plain.length);
+  // Matroska has milliseconds.
+  for (const [i, time] of laced.entries()) expect(Math.abs(time - plain[i]!)).toBeLessThan(0.0025);
 });
 
 it.skipIf(!hasFfmpeg)("warns of video of Ogg that cannot be merged, not of Ogg without video", async () => {

@@ -1,7 +1,9 @@
-import { damagedMatroskaError, type Element, elementsIn, ids, readBytes } from "./elements.ts";
+import { damagedMatroskaError, elementsIn, ids, readBytes } from "./elements.ts";
 import { type Block, chosenBlocks, type ChosenTracks, growingBlocks, type MissingBytes } from "./blocks.ts";
-import { checkLace, createUnpackers, isLaced } from "./frames.ts";
+import { createUnpackers } from "./frames.ts";
 import { type MatroskaTrack, roleFlags } from "./tracks.ts";
+import { type CopyPosition, createTrackCopy } from "./track-copy.ts";
+import { createUnlacer } from "./vorbis.ts";
 import { type Additions, boundAdditions, type Cue } from "../additions.ts";
 import { describe, maxDurationS, textBlock, textEntry } from "./added-elements.ts";
 import { iso639Of } from "../language.ts";
@@ -141,7 +143,8 @@ function* copyBlocks(
   const readers = files.map((file): BlockReader => {
     const unpackerOf = isPlain ? createUnpackers(file) : undefined;
     const copies = file.tracks.map((track) => {
-      const position = { ...times, number: tracks.indexOf(track) + 1, unpack: unpackerOf?.(track) };
+      const unlace = isPlain ? createUnlacer(file, track, times.timestampScale) : undefined;
+      const position = { ...times, number: tracks.indexOf(track) + 1, unpack: unpackerOf?.(track), unlace };
       return [track.number, createTrackCopy(file, track, position)] as const;
     });
     return { copies: new Map(copies), blocks: blocksIn(file, times.timestampScale), next: undefined };
@@ -150,13 +153,13 @@ function* copyBlocks(
   for (;;) {
     const [reader] = readers.filter(({ next }) => next).toSorted((a, b) => a.next!.ticks - b.next!.ticks);
     if (!reader?.next) return;
-    yield reader.copies.get(reader.next.track)!(reader.next);
+    yield* reader.copies.get(reader.next.track)!(reader.next);
     yield* advance(reader);
   }
 }
 
 interface BlockReader {
-  copies: ReadonlyMap<number, (block: Block) => WrittenBlock>;
+  copies: ReadonlyMap<number, (block: Block) => WrittenBlock[]>;
   blocks: Generator<Block | MissingBytes, undefined>;
   /** Undefined at the end. */
   next: Block | undefined;
@@ -169,49 +172,6 @@ function* advance(reader: BlockReader): Generator<MissingBytes, void> {
     if (value !== undefined && "file" in value) yield value;
     else return void (reader.next = value);
   }
-}
-
-interface CopyPosition {
-  /** Of the track in the new file. */
-  number: number;
-  startTicks: number;
-  timestampScale: number;
-  unpack: ((payload: Uint8Array, flags: number) => Pick<WrittenBlock, "payload" | "flags">) | undefined;
-}
-
-/** Returns a function that copies the blocks of a track. It throws a ServiceError, `upstream_invalid`, if the sizes of a lace do not fit. */
-function createTrackCopy(
-  file: ChosenTracks,
-  track: MatroskaTrack,
-  { number, startTicks, timestampScale, unpack }: CopyPosition,
-): (block: Block) => WrittenBlock {
-  const { fd, header } = file;
-  const { codecDelayNs, defaultDurationNs } = track;
-  let last: number | undefined;
-  let latestStep = 0;
-  /** Returns how long a block is presented after its timestamp. */
-  const lastsFor = ({ ticks, duration, discardNs, flags }: Block, payload: Uint8Array): number => {
-    const frames = isLaced(flags) ? (payload[0] ?? 0) + 1 : 1;
-    const stated = (defaultDurationNs * frames) / timestampScale;
-    // The last frame may be shorter than those before it.
-    const restTicks = (header.durationTicks * header.timestampScale) / timestampScale - ticks;
-    const step = restTicks > 0 ? Math.min(latestStep, restTicks) : latestStep;
-    return (duration ?? (stated || step)) - (discardNs + codecDelayNs) / timestampScale;
-  };
-  return (block) => {
-    const { isKey, flags, others, duration } = block;
-    const copyOther = (other: Element): Uint8Array =>
-      element(other.id, other.id === ids.blockDuration ? unsigned(duration ?? 0) : readBytes(fd, other));
-    const ticks = block.ticks - startTicks;
-    if (last !== undefined && ticks > last) latestStep = ticks - last;
-    last = ticks;
-    const payload = readBytes(fd, block);
-    // Players end where a lace is damaged.
-    if (isLaced(flags)) checkLace(payload, flags);
-    const frames = unpack?.(payload, flags) ?? { payload, flags };
-    const copied = { track: number, ticks, endTicks: ticks + lastsFor(block, payload), isKey, ...frames };
-    return { ...copied, others: others && Buffer.concat(others.map(copyOther)) };
-  };
 }
 
 /** Returns the entry of a track with another number and, if there is one, another UID, and with what is stated of it. */

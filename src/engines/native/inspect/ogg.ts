@@ -1,6 +1,6 @@
 import type { InputAudioTrack } from "mediabunny";
 import { unlessUnreadable } from "../../../model/errors.ts";
-import { vorbisCounterOf } from "../../../remux/audio-files/ogg.ts";
+import { vorbisCounterOf } from "../../../remux/matroska/vorbis.ts";
 import { countOggPackets, type OggPage, pageEnd, readPage } from "../../../remux/audio-files/ogg-pages.ts";
 import { opusRate, opusSamples } from "../../../remux/codecs/opus.ts";
 import { createFileWindow, type FileWindow, openFile, readAt } from "../../../remux/open-file.ts";

@@ -14,6 +14,7 @@ import {
 } from "../../../remux/matroska/blocks.ts";
 import { keptElements } from "../../../remux/matroska/added-elements.ts";
 import { copyMatroska, type CopyTarget, isCopiable } from "../../../remux/matroska/copy.ts";
+import { hasLacedVorbis } from "../../../remux/matroska/vorbis.ts";
 import { runSteps } from "../../../remux/steps.ts";
 import type { TrackDetails } from "../../../remux/track-details.ts";
 import { readMp3Details } from "../../../remux/packed-audio/mp3-table.ts";
@@ -130,24 +131,38 @@ export async function addToMatroska(
   return await copyUndamaged([source], { fd: copy.fd, additions, ...own }, signal);
 }
 
-/** Opens a file, or a copy of it at `copy` if it has compressed frames, until `opened` is disposed of. */
-export async function openPlain(path: string, copy: string, opened: DisposableStack, signal: AbortSignal) {
+/**
+ * Opens a file, or a copy of it at `copy` if mediabunny cannot read all of its frames or their times, until `opened` is disposed of.
+ * @param isMp4Wanted Else tracks that WebM may have are copied as they are.
+ */
+export async function openPlain(
+  path: string,
+  copy: string,
+  opened: DisposableStack,
+  { isMp4Wanted, signal }: { isMp4Wanted: boolean; signal: AbortSignal },
+) {
   const file = opened.use(openLocalInput(path));
   opened.defer(() => rmSync(copy, { force: true }));
-  return (await copyPlain(file, copy, signal)) ? opened.use(openLocalInput(copy)) : file;
+  const source = unlessUnreadable(() => selectNeedy(file, isMp4Wanted));
+  return source && (await copyPlain(source, copy, signal)) ? opened.use(openLocalInput(copy)) : file;
 }
 
+const webmIds: ReadonlySet<string> = new Set(["V_VP8", "V_VP9", "V_AV1", "A_OPUS", "A_VORBIS"]);
+
 /**
- * Copies the video and audio of a Matroska file with compressed frames to `target`, without the compression: mediabunny does not read zlib, and
- * header stripping only in blocks without laces. Returns false if no frame is compressed, or the file is damaged.
+ * Returns the video and audio of a Matroska file if mediabunny does not read it well: it does not read zlib, and header stripping only in blocks
+ * without laces; and it takes the frames of a lace for equally long, which those of Vorbis are not. Undefined for all others.
  */
-async function copyPlain(file: LocalInput, target: string, signal: AbortSignal): Promise<boolean> {
-  if (!file.headerTracks.some(({ isEncoded }) => isEncoded)) return false;
-  const source = selectTracks(
-    file.fd,
-    file.headerTracks.map(({ number }) => number),
-  );
-  if (source === undefined) return false;
+function selectNeedy({ fd, headerTracks }: LocalInput, isMp4Wanted: boolean): ChosenTracks | undefined {
+  const numbers = headerTracks.map(({ number }) => number);
+  if (headerTracks.some(({ isEncoded }) => isEncoded)) return selectTracks(fd, numbers);
+  if (!isMp4Wanted && headerTracks.every(({ codecId }) => webmIds.has(codecId))) return undefined;
+  const source = selectTracks(fd, numbers);
+  return source && hasLacedVorbis(source) ? source : undefined;
+}
+
+/** Copies tracks of a Matroska file to `target` without compression, Vorbis also without laces. Returns false if the file is damaged. */
+async function copyPlain(source: ChosenTracks, target: string, signal: AbortSignal): Promise<boolean> {
   await using copy = await open(target, "w");
   const to = { fd: copy.fd, docType: "matroska", additions: noAdditions, isPlain: true } as const;
   return await copyUndamaged([source], to, signal);

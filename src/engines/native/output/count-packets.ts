@@ -4,7 +4,8 @@ import type { CopiedAudio } from "../../../remux/audio-files/extract.ts";
 import { countFlacFrames } from "../../../remux/audio-files/flac.ts";
 import { chosenBlocks, selectAll } from "../../../remux/matroska/blocks.ts";
 import { createKeyCheck } from "../../../remux/matroska/key-pictures.ts";
-import { isLaced } from "../../../remux/matroska/frames.ts";
+import { readBytes } from "../../../remux/matroska/elements.ts";
+import { framesIn, isLaced } from "../../../remux/matroska/frames.ts";
 import { readSampleLists } from "../../../remux/mp4/cut.ts";
 import { listSamples } from "../../../remux/mp4/read/listed-samples.ts";
 import { countOggPackets } from "../../../remux/audio-files/ogg-pages.ts";
@@ -121,7 +122,12 @@ function countBlocks({ fd }: ReadFile): TrackCounts {
   const counts = new Map(
     tracks.map((track) => [
       track.number,
-      { packets: 0, bytes: 0, isStart: track.kind === "video" ? createKeyCheck(file, track) : () => true },
+      {
+        packets: 0,
+        bytes: 0,
+        isPcm: track.codecId.startsWith("A_PCM"),
+        isStart: track.kind === "video" ? createKeyCheck(file, track) : () => true,
+      },
     ]),
   );
   for (const block of chosenBlocks({ ...file, tracks })) {
@@ -130,7 +136,9 @@ function countBlocks({ fd }: ReadFile): TrackCounts {
     // mediabunny begins there.
     if (count.packets === 0 && !count.isStart(block)) continue;
     count.packets += isLaced(flags) ? file.source.u8(body) + 1 : 1;
-    count.bytes += end - body;
+    // Bytes count of PCM only.
+    const frames = count.isPcm && isLaced(flags) ? unlessUnreadable(() => framesIn(readBytes(fd, block), flags)) : [];
+    count.bytes += frames?.reduce((bytes, { length }) => bytes + length, 0) || end - body;
   }
   return counts;
 }

@@ -50,7 +50,7 @@ export async function mergeFiles(options: MergeOptions) {
     using opened = new DisposableStack();
     const files: (LocalInput & MergedFile)[] = [];
     for (const [i, file] of options.files.entries()) {
-      files.push({ ...file, ...(await openPlain(file.path, `${options.target}.${i}`, opened, options.signal)) });
+      files.push({ ...file, ...(await openPlain(file.path, `${options.target}.${i}`, opened, options)) });
     }
     const chosen = await chooseTracks(files, options);
     const unread = await checkUnread(files, chosen, options.audioOnly);
