@@ -143,7 +143,7 @@ export class StreamJournal {
     );
   }
 
-  /** As `findRequest`, but false if the disk fails: no reader is known then. */
+  /** As `findRequest`; undefined too if the disk fails: no reader is known then. */
   findRequest(step: number): number | undefined {
     try {
       return findRequest(this.#folder, step);
