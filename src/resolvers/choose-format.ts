@@ -135,9 +135,11 @@ function assertMedia({
   const how =
     unread !== undefined
       ? `: ${unread.message}`
-      : extractor === undefined
-        ? ": neither the page nor its manifests list one that can be read, and yt-dlp found none or is not in use"
-        : "";
+      : list.entries_count === 0
+        ? ": it is a playlist without entries"
+        : extractor === undefined
+          ? ": neither the page nor its manifests list one that can be read, and yt-dlp found none or is not in use"
+          : "";
   throw new ServiceError("no_media", `there is no format to download on ${page}${read}${how}`);
 }
 

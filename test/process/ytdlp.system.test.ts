@@ -25,6 +25,8 @@ const files = fixtures.get("DASH of single files")!;
 const extractor = `
 import re
 from .common import InfoExtractor
+from ..utils import ExtractorError
+__all__ = ['OtterIE']
 
 class OtterIE(InfoExtractor):
     _VALID_URL = r'(?P<site>http://127\\.0\\.0\\.1:\\d+)/otters/(?P<id>\\w+)'
@@ -64,6 +66,8 @@ class OtterIE(InfoExtractor):
             return {'id': video_id, 'extractor_key': 'Youtube', 'title': 'Otters', **video}
         if video_id == 'private':
             self.raise_login_required()
+        if video_id == 'removed':
+            raise ExtractorError('Video unavailable. Its uploader has removed it', expected=True)
         self._download_webpage(url, video_id)
         episode = {'series': 'All otters', 'season_number': 2, 'episode_number': 7}
         return {'id': video_id, 'title': 'Otters', 'url': f'{site}/film.mp4', 'ext': 'mp4', **episode}
@@ -93,6 +97,7 @@ describe.skipIf(installed === undefined)(`the program with yt-dlp${missing}`, ()
     site = opened.use(await startSite(new Map(dash.resources)));
     site.resources.set("otters/1", resource("text/html", "<title>Otters</title>"));
     site.resources.set("otters/private", resource("text/html", "<title>Log in</title>"));
+    site.resources.set("otters/removed", resource("text/html", "<title>Removed</title>"));
     site.resources.set("film.mp4", film.resources.get(film.entry)!);
     for (const path of ["otters/1", "film.mp4"]) {
       site.answer(path, async (response, serve, { headers }) => {
@@ -299,6 +304,14 @@ describe.skipIf(installed === undefined)(`the program with yt-dlp${missing}`, ()
     expect([response.status, await response.json()]).toMatchObject([422, { code: "login_required", retryable: false }]);
     const { id } = await client.post(site.url("otters/private"));
     expect((await client.ended(id)).error).toMatchObject({ code: "login_required" });
+  });
+
+  it("says that a video was removed, as the site does", async () => {
+    const response = await readInfo("otters/removed");
+    expect([response.status, await response.json()]).toMatchObject([200, { title: "Removed", formats: [] }]);
+    const { id } = await client.post(site.url("otters/removed"));
+    const { error } = await client.ended(id);
+    expect(error).toMatchObject({ code: "no_media", message: expect.stringContaining("the site says") });
   });
 
   it("leaves no process behind", async () => {

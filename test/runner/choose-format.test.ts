@@ -319,7 +319,8 @@ test("a playlist is refused with the URL of an entry", () => {
       'ask POST /tasks/ for them with "options": {"entries": "all"}, or take the URL of one, such as https://a.test/1',
     ].join(" "),
   );
-  expect(refusal([], {}, { entries: [] })).toMatchObject({ code: "no_media" });
+  const message = "there is no format to download on https://a.test/: it is a playlist without entries";
+  expect(refusal([], {}, { entries: [], entries_count: 0 })).toMatchObject({ code: "no_media", message });
 });
 
 test("it chooses among 4,000 formats", () => {

@@ -36,9 +36,12 @@ const reasons: readonly (readonly [RegExp, ErrorCode, string])[] = [
   [
     /unavailable|not available|no longer|no video|not found|does(n't| not) exist|deleted|removed|expired|no (media|formats)/i,
     "no_media",
-    "the site says that there is no medium",
+    "the site says that there is no medium: it was removed, or is not available",
   ],
 ];
+
+/** The site says that there is no medium: it was removed, for example. */
+export class MediumGoneError extends ServiceError {}
 
 /** Returns the error of a failed extraction; `what` names it in the message. */
 export function extractionError(failure: Failure, what: string): ServiceError {
@@ -65,7 +68,7 @@ export function extractionError(failure: Failure, what: string): ServiceError {
   if (has("SSLError", "CertificateVerifyError")) return fail("upstream_unreachable", "TLS failed");
   if (has("TransportError", "IncompleteRead", "ProxyError"))
     return fail("upstream_unreachable", "the connection failed");
-  if (reason !== undefined) return fail(reason.code, reason.text);
+  if (reason !== undefined) return new MediumGoneError(reason.code, `${what}: ${reason.text}`);
   if (expected) return fail("no_media", "yt-dlp finds no medium on the page");
   const rule = `yt-dlp's extractor failed (${nameOf(errors)}); update yt-dlp, as the site may have changed`;
   return fail("upstream_invalid", rule);

@@ -10,7 +10,7 @@ import { createBodies } from "../page/reader/bodies.ts";
 import type { Reader } from "../page/reader/reader.ts";
 import { startOf } from "../entries.ts";
 import type { ResolveContext, Resolver } from "../resolver.ts";
-import { findMissingFormatsError } from "./failures.ts";
+import { findMissingFormatsError, MediumGoneError } from "./failures.ts";
 import { readFormats } from "./formats.ts";
 import { asList, asObject, asText } from "../../parsers/json-values.ts";
 import { listManifestFormats } from "./manifest-formats.ts";
@@ -81,7 +81,7 @@ const name = "yt-dlp";
  * which yt-dlp finds no medium is a record without formats.
  *
  * `resolve` rejects with `invalid_request` for a cursor of others, and with the errors of `YtDlp.extract`, except `no_media`. For a download, it also rejects if
- * yt-dlp knows why there are no formats: `drm_protected`, `live_stream`, `login_required` and the like.
+ * yt-dlp knows why there are no formats: `drm_protected`, `live_stream`, `login_required` and the like, or `no_media` if the site says so.
  */
 export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolver {
   const { ytDlp, client, reader, now = () => new Date() } = options;
@@ -97,10 +97,13 @@ export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolve
     identify: (url, signal, owner = "") => turns.run(owner, signal, () => ytDlp.identify(url, signal)),
     async resolve(url, context) {
       context.signal.throwIfAborted();
-      const { signal, owner, entriesCursor } = context;
+      const { signal, owner, entriesCursor, forDownload = false } = context;
       const entriesStart = startOf(entriesCursor, name);
       const fetchedAt = now();
-      const info = await extract(url, { signal, owner, entriesStart }).catch(ignoreMissingMedia);
+      const info = await extract(url, { signal, owner, entriesStart }).catch((error: unknown) => {
+        if (isServiceError(error, "no_media") && !(forDownload && error instanceof MediumGoneError)) return null;
+        throw error;
+      });
       const fields = info === null ? readNothing(url) : await readFields(info, url, entriesStart, context, deps);
       const extractor = asText(asObject(info)["extractor_key"])?.slice(0, 200) ?? null;
       const page = {
@@ -111,7 +114,7 @@ export function createYtDlpResolver(options: YtDlpResolverOptions): YtDlpResolve
         extractor_version: ytDlp.version,
         fetched_at: fetchedAt.toISOString(),
       };
-      return context.forDownload === true ? page : publicInfo(page);
+      return forDownload ? page : publicInfo(page);
     },
     close: () => ytDlp.close(),
   };
@@ -169,12 +172,6 @@ function withSubtitles(fields: PageFields, listed: PageInfo["subtitles"]): PageF
       [language, subtitles.filter(({ url, ext }) => !urls.has(url) || (ext !== "m3u8" && ext !== null))] as const,
   );
   return { ...fields, subtitles: joinSubtitles([Object.fromEntries(others), listed]), sources };
-}
-
-/** A page without a medium is not an error. */
-function ignoreMissingMedia(error: unknown): null {
-  if (isServiceError(error, "no_media")) return null;
-  throw error;
 }
 
 /** Most entries that are read ahead. */

@@ -107,12 +107,15 @@ describe.skipIf(installed === undefined)(`the entries of a playlist, read by yt-
     },
   );
 
-  it.each(["tabs-450", "tabbed-450"])("are those of the lists in it, such as the tabs of a channel: %s", async (name) => {
-    const slices = await readAll(name);
-    expect(slices.flat()).toEqual(Array.from({ length: 450 }, (_, n) => n));
-    expect(slices).toHaveLength(3);
-    expect((await read(name)).entries_count).toBeNull();
-  });
+  it.each(["tabs-450", "tabbed-450"])(
+    "are those of the lists in it, such as the tabs of a channel: %s",
+    async (name) => {
+      const slices = await readAll(name);
+      expect(slices.flat()).toEqual(Array.from({ length: 450 }, (_, n) => n));
+      expect(slices).toHaveLength(3);
+      expect((await read(name)).entries_count).toBeNull();
+    },
+  );
 
   it("are all there if there are 10,000, and are walked past some times only", async () => {
     const starts: (number | undefined)[] = [];
