@@ -59,7 +59,7 @@ type Outcome = PageInfo | ServiceError;
  * what the first one knows is returned in time.
  *
  * If both fail, yt-dlp's error counts, unless it says nothing about the page (`unavailable`,
- * `upstream_invalid`). If yt-dlp fails and the page has no formats, a download gets yt-dlp's error; otherwise
+ * `upstream_invalid`). If yt-dlp finds nothing, the page's error counts. If yt-dlp fails and the page has no formats, a download gets yt-dlp's error; otherwise
  * the page's record counts, unless it has no medium and yt-dlp says why (`login_required`, `geo_restricted`).
  */
 export function createAutoResolver({ page, ytDlp, hasLogin = false }: AutoResolverOptions): Resolver<typeof PageInfo> {
@@ -74,8 +74,10 @@ export function createAutoResolver({ page, ytDlp, hasLogin = false }: AutoResolv
     const what = `reading ${urlForMessage(url)}`;
     const read = await withinShare(lastShare, context, what, (own) => page.resolve(url, own));
     if (isRecord(read)) return isRecord(found) ? fill(found, read) : decide(read, found, context);
-    if (isRecord(found)) return found;
-    throw tellsOfPage(found) ? found : read;
+    if (!isRecord(found)) throw tellsOfPage(found) ? found : read;
+    // What knows nothing must not hide that the page cannot be read.
+    if (Object.keys(found.sources).length === 0) throw read;
+    return found;
   }
 
   async function readFirst(url: URL, context: ResolveContext, failure: ServiceError | null): Promise<PageInfo> {

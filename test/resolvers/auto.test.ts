@@ -237,6 +237,14 @@ describe("the auto resolver, if only yt-dlp's generic extractor suits,", () => {
     expect(outcome).toMatchObject({ code: "upstream_status", upstreamStatus });
   });
 
+  it("says why a page cannot be read if yt-dlp's extractor finds nothing on it", async () => {
+    const refused = new ServiceError("upstream_status", "refused", { upstreamStatus: 404 });
+    const { outcome } = await read(refused, { extractor: "Example", info: failure("no_media") });
+    expect(outcome).toMatchObject({ code: "upstream_status", upstreamStatus: 404 });
+    const known = await read(refused, { extractor: "Example", info: { title: "Soon" } });
+    expect(known.outcome).toMatchObject({ title: "Soon", formats: [] });
+  });
+
   it("returns the page's record if yt-dlp finds nothing either", async () => {
     const { outcome } = await read(article, { info: failure("no_media") }, true);
     expect(outcome).toMatchObject({ title: "Log in", formats: [], resolver: "page" });
