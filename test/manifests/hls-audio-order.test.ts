@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { readHls } from "../../src/manifests/hls/hls.ts";
+import { createAudioFinder } from "../../src/model/format-ranking.ts";
 
 const url = new URL("https://media.example.com/films/42/main.m3u8");
 
@@ -38,6 +39,18 @@ test("the default rendition of the best variant's group comes first", () => {
     ["hls-audio-unused-x", "none", null],
   ]);
   expect(new Set(formats.map((format) => format.manifest_url))).toEqual(new Set([url.href]));
+});
+
+test("the default of a group that no variant references is not played, unless no variant references any", () => {
+  const audioOf = (...lines: string[]) => {
+    const { formats } = readHls(["#EXTM3U", ...lines].join("\n"), url);
+    return createAudioFinder({ formats, language: null })(formats[0]!)?.format_id;
+  };
+  const french = rendition("unused", "fr", ',LANGUAGE="fr",DEFAULT=YES');
+  const [english, german] = [rendition("a", "en", ',LANGUAGE="en"'), rendition("a", "de", ",DEFAULT=YES")];
+  expect(audioOf(french, english, ...variant(800, "a", "mp4a.40.2"))).toBe("hls-audio-a-en");
+  expect(audioOf(french, english, german, ...variant(800, "a", "mp4a.40.2"))).toBe("hls-audio-a-de");
+  expect(audioOf(english, french, "#EXT-X-STREAM-INF:BANDWIDTH=1", "v.m3u8")).toBe("hls-audio-unused-fr");
 });
 
 test("audio that the variants have, but that is not the default, is listed beside the default one", () => {

@@ -16,8 +16,9 @@ export interface Variant {
 
 interface AudioGroup extends Group {
   acodec: string | null;
-  /** Of the best variant that references the group, kbit/s; 0: none does. */
+  /** Of the best variant that references the group, kbit/s; 0: unknown. */
   tbr: number;
+  isReferenced: boolean;
   /** Of the variant whose audio is the rendition without a URL, if another one is to play; `null`: there is none. */
   includedUrl: URL | null;
 }
@@ -103,15 +104,22 @@ function scoresOf(variants: readonly Variant[]): number[] {
 /** Above the number of a group's renditions. */
 const manyRenditions = 10_000;
 
-/** Lists the renditions that have a URL, or are not the audio that is listed with the variants, the groups of the best variants first. */
+/**
+ * Lists the renditions that have a URL, or are not the audio that is listed with the variants, the groups of the best variants first. A group
+ * that no variant references is played with none, whatever is the default in it, unless that is all groups.
+ */
 function listAudios(groups: ReadonlyMap<string, AudioGroup>): Listed[] {
+  const hasReferences = groups.values().some(({ isReferenced }) => isReferenced);
   return [...groups.values()]
     .toSorted((a, b) => b.tbr - a.tbr)
-    .flatMap(({ renditions, included, includedUrl, acodec }) =>
+    .flatMap(({ renditions, included, includedUrl, acodec, isReferenced }) =>
       renditions.flatMap((rendition): Listed[] => {
         const url = rendition === included ? includedUrl : rendition.url;
         if (url === null) return [];
         const roles = rolesBeyondGroup(rendition.roles);
+        if (hasReferences && !isReferenced) {
+          return [[renditionFormat({ ...rendition, roles }, url, acodec), { roles, priority: 0 }]];
+        }
         const statement = { roles, priority: manyRenditions + rendition.rank };
         return [[renditionFormat(rendition, url, acodec), statement]];
       }),
@@ -200,11 +208,12 @@ function namesOf({ attributes }: Rendition): string[] {
 function groupAudio(variants: readonly Variant[], renditions: readonly Rendition[]): Map<string, AudioGroup> {
   const groups = new Map<string, AudioGroup>();
   for (const [id, group] of groupRenditions(renditions, "AUDIO")) {
-    groups.set(id, { ...group, acodec: null, tbr: 0, includedUrl: null });
+    groups.set(id, { ...group, acodec: null, tbr: 0, isReferenced: false, includedUrl: null });
   }
   for (const { attributes, codecs, url } of variants) {
     const group = groups.get(attributes.get("AUDIO") ?? "");
     if (group === undefined) continue;
+    group.isReferenced = true;
     const tbr = kilobits(attributes.get("BANDWIDTH")) ?? 0;
     const isBest = group.includedUrl === null || tbr > group.tbr;
     if (codecs.acodec !== "none") {
