@@ -1,48 +1,11 @@
 import type { SubtitleRole } from "../model/entry.ts";
 import { type TrackRole, trackRoles, type AudioRole } from "../model/page-info.ts";
-import type { Codecs } from "./attributes.ts";
 import { purposeKey } from "../model/format-ranking.ts";
 import type { ManifestFormat } from "./manifest.ts";
 
 /*
- * Decides from all that a manifest states what a track is, and whether it is the programme.
+ * Decides from all that a manifest states whether a track is the programme.
  */
-
-export type TrackKind = "video" | "audio" | "text";
-
-/** Media types of text that are not `text/…`. */
-const textTypes: ReadonlySet<string> = new Set(["application/ttml+xml", "application/x-subrip"]);
-
-/** What an MPD states of a track's kind. */
-interface StatedKind {
-  contentType: string | undefined;
-  mimeType: string | null;
-  codecs: Codecs;
-  /** It has a width or a height. */
-  isSized: boolean;
-}
-
-/**
- * Returns what a track is, `null` if unknown: `contentType` counts first, then the media type, then the codecs. But video or audio is
- * the other one if the media type and the codecs agree on that, and what has a media type of audio is video only by its codecs: there
- * is no video in such a file (RFC 4337 §2). One of video may have audio alone, which its codecs say if it has no size.
- */
-export function trackKind({ contentType, mimeType, codecs, isSized }: StatedKind): TrackKind | null {
-  const { vcodec, acodec, text } = codecs;
-  const ofType = mimeType?.split("/", 1)[0];
-  const ofCodecs = isCodec(vcodec) ? "video" : isCodec(acodec) ? "audio" : undefined;
-  const stated = contentType?.trim().toLowerCase();
-  const kind = stated || ofType;
-  if (kind === "text") return "text";
-  if (kind === "image") return null;
-  if (kind === "audio") return ofType === "video" && ofCodecs === "video" ? "video" : "audio";
-  if (kind !== "video") return ofCodecs ?? (text || textTypes.has(mimeType ?? "") ? "text" : null);
-  if (ofType === "audio") return ofCodecs ?? "audio";
-  const isAudio = !stated && !isSized && vcodec === "none" && ofCodecs === "audio";
-  return isAudio ? "audio" : "video";
-}
-
-const isCodec = (codec: string | null): boolean => codec !== null && codec !== "none";
 
 /** A DASH descriptor (ISO/IEC 23009-1 §5.8.4). */
 export interface Descriptor {

@@ -88,6 +88,49 @@ test("a media type of audio has no video, and one of video may have audio alone,
   expect(kinds(`contentType="video" mimeType="video/mp4" ${aac}`)).toEqual(["video"]);
 });
 
+test("what has codecs of text alone is text, images are no video, and other words for the content count as none", () => {
+  const kinds = (attributes: string) => {
+    const { formats } = read(period(set(attributes, '<Representation id="x"/>')));
+    return formats.map(({ vcodec }) => (vcodec === "none" ? "audio" : "video"));
+  };
+  expect(kinds('mimeType="video/mp4" codecs="stpp.ttml.im1t" width="640"')).toEqual([]);
+  expect(kinds('mimeType="audio/mp4" codecs="wvtt"')).toEqual([]);
+  expect(kinds('mimeType="video/mp4" codecs="avc1.64001f,wvtt"')).toEqual(["video"]);
+  expect(kinds('contentType="video" mimeType="image/jpeg" width="640"')).toEqual([]);
+  expect(kinds('contentType="muxed" mimeType="video/mp4"')).toEqual(["video"]);
+  expect(kinds('contentType="application" mimeType="video/mp4"')).toEqual([]);
+});
+
+test("without a media type, a size says that it is video, and a sampling rate or channels that it is audio", () => {
+  const video = set('mimeType="video/mp4" codecs="avc1.64001f"', '<Representation id="v"/>');
+  const audio = set('mimeType="audio/mp4" codecs="mp4a.40.2"', '<Representation id="a"/>');
+  const kinds = (attributes: string, body = "") => {
+    const { formats } = read(period(video + audio + set(attributes, `${body}<Representation id="x"/>`)));
+    return formats.slice(2).map(({ vcodec }) => (vcodec === "none" ? "audio" : "video"));
+  };
+  expect(kinds('width="640" height="360"')).toEqual(["video"]);
+  expect(kinds('mimeType="application/mp4" width="640"')).toEqual(["video"]);
+  expect(kinds('audioSamplingRate="48000"')).toEqual(["audio"]);
+  expect(kinds("", '<AudioChannelConfiguration schemeIdUri="urn:x" value="2"/>')).toEqual(["audio"]);
+  expect(kinds('mimeType="video/mp4" codecs="avc1.64001f" audioSamplingRate="48000"')).toEqual(["video"]);
+  expect(kinds('codecs="stpp" width="640"')).toEqual([]);
+  expect(kinds('contentType="application" width="640"')).toEqual([]);
+  // All that it may be is there.
+  expect(kinds('codecs="unheard-of"')).toEqual([]);
+  for (const body of [video, audio]) {
+    expect(() => read(period(body + set('codecs="unheard-of"', '<Representation id="x"/>')))).toThrow(
+      failure("upstream_invalid", /has no mimeType, so it may be missing audio or video, got "unheard-of"/),
+    );
+  }
+});
+
+test("white space around a value is not part of it", () => {
+  const { formats } = read(
+    period(set('mimeType=" video/mp4 "', '<Representation id="x" bandwidth=" 800000 " frameRate=" 25 "/>')),
+  );
+  expect(formats).toMatchObject([{ tbr: 800, fps: 25, mime_type: "video/mp4" }]);
+});
+
 test("a ContentComponent describes its set, that of the video one with several", () => {
   const component = (attributes: string, children = "") =>
     `<ContentComponent ${attributes}>${children}</ContentComponent>`;

@@ -37,6 +37,13 @@ const steeredMpd = (steering: string, second = ' serviceLocation="b"') =>
   bases.template.replace(inMpd, `${inMpd}<BaseURL${second}>c/</BaseURL>${steering}`);
 const steering = '<ContentSteering defaultServiceLocation="b">https://s.example/</ContentSteering>';
 
+/** An MPD with a further AdaptationSet, which has neither a media type nor codecs. */
+const withSet = (attributes: string, children = "") =>
+  bases.template.replace(
+    inPeriod,
+    `${inPeriod}<AdaptationSet>${children}<Representation id="u" ${attributes}/></AdaptationSet>`,
+  );
+
 /** One for each name of the table. */
 const cases: readonly Case[] = [
   // MPD
@@ -81,6 +88,12 @@ const cases: readonly Case[] = [
   // AdaptationSet, Representation
   caseOf("AdaptationSet@contentType", "template", "image"),
   caseOf("AdaptationSet@mimeType", "template", "video/webm"),
+  { name: "Representation@audioSamplingRate", without: withSet(""), with: withSet('audioSamplingRate="1"') },
+  {
+    name: "AudioChannelConfiguration",
+    without: withSet(""),
+    with: withSet("", scheme("AudioChannelConfiguration", unknown)),
+  },
   {
     name: "ContentComponent",
     without: bases.template,
@@ -136,7 +149,7 @@ const cases: readonly Case[] = [
   ...["maxFrameRate", "segmentAlignment", "subsegmentAlignment", "subsegmentStartsWithSAP", "bitstreamSwitching"].map(
     (name) => caseOf(`AdaptationSet@${name}`, "template", "1"),
   ),
-  ...["profiles", "sar", "audioSamplingRate", "segmentProfiles", "maximumSAPPeriod", "startWithSAP"].map((name) =>
+  ...["profiles", "sar", "segmentProfiles", "maximumSAPPeriod", "startWithSAP"].map((name) =>
     caseOf(`Representation@${name}`, "template", "1"),
   ),
   ...[
@@ -149,7 +162,7 @@ const cases: readonly Case[] = [
     "associationType",
   ].map((name) => caseOf(`Representation@${name}`, "template", "1")),
   ...["mediaStreamStructureId", "supplementalCodecs"].map((name) => caseOf(`Representation@${name}`, "template", "1")),
-  ...["AudioChannelConfiguration", "Rating", "Viewpoint", "InbandEventStream", "Switching"].map((name) =>
+  ...["Rating", "Viewpoint", "InbandEventStream", "Switching"].map((name) =>
     caseOf(name, "template", scheme(name, unknown), inSet),
   ),
   ...["RandomAccess", "ProducerReferenceTime", "ContentPopularityRate", "OutputProtection", "Resync"].map((name) =>

@@ -8,11 +8,11 @@ import {
   dashSubtitleRole,
   isTrickMode,
   preferences,
-  type TrackKind,
   type TrackStatement,
   unknownProperty,
   addNames,
 } from "../tracks.ts";
+import type { TrackKind } from "../track-kind.ts";
 import { type DashRepresentation, textExtensions, representationsOf } from "./representations.ts";
 import { type Candidate, comparePeriods, type Joined } from "./counterparts.ts";
 import { timePeriods } from "./periods.ts";
@@ -73,14 +73,19 @@ type Candidates = Record<"video" | "audio" | "text", Candidate[]>;
 function findCandidates(mpd: MpdElement, url: URL) {
   const candidates: Candidates = { video: [], audio: [], text: [] };
   const ignored = new Map<TrackKind, string>();
+  let unstated: string | undefined;
   for (const representation of representationsOf(mpd, url)) {
     const { kind, isLayer, descriptors } = representation;
+    if (kind === null) unstated ??= unstatedCodecs(representation);
     if (kind === null || isTrickMode(descriptors)) continue;
     const property = unknownProperty(descriptors);
     if (property !== undefined) ignored.set(kind, property);
     else if (!isLayer) candidates[kind].push({ format: formatOf(representation, url), representation });
   }
   checkIgnored(candidates, ignored, url);
+  if (unstated !== undefined && (candidates.video.length === 0 || !hasAudio(candidates))) {
+    throw invalidManifestError(url, "an AdaptationSet has no mimeType, so it may be missing audio or video", unstated);
+  }
   addNames(
     candidates.audio.map(({ format: audio, representation: { label, period } }) => {
       return { audio, name: label, group: `${period} ${codecFamily(audio.acodec) ?? ""}` };
@@ -89,10 +94,19 @@ function findCandidates(mpd: MpdElement, url: URL) {
   return candidates;
 }
 
+/** Returns the codecs, `""` for none, of what does not state its kind, although it must have a media type (ISO/IEC 23009-1 §5.3.7). */
+function unstatedCodecs({ attribute, mime_type }: DashRepresentation): string | undefined {
+  const isStated = mime_type !== null || attribute("contentType") !== undefined;
+  return isStated ? undefined : (attribute("codecs") ?? "");
+}
+
+function hasAudio({ video, audio }: Candidates): boolean {
+  return audio.length > 0 || video.some(({ format: { acodec } }) => acodec !== null && acodec !== "none");
+}
+
 /** @throws ServiceError `upstream_invalid` if nothing is left of the video or of the audio: it would be missing. */
-function checkIgnored({ video, audio }: Candidates, ignored: ReadonlyMap<TrackKind, string>, url: URL): void {
-  const hasMuxedAudio = video.some(({ format: { acodec } }) => acodec !== null && acodec !== "none");
-  const isLeft = { video: video.length > 0, audio: audio.length > 0 || hasMuxedAudio };
+function checkIgnored(candidates: Candidates, ignored: ReadonlyMap<TrackKind, string>, url: URL): void {
+  const isLeft = { video: candidates.video.length > 0, audio: hasAudio(candidates) };
   for (const kind of ["video", "audio"] as const) {
     const property = ignored.get(kind);
     if (property === undefined || isLeft[kind]) continue;

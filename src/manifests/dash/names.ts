@@ -14,7 +14,9 @@ export function refusedName(element: string, attribute?: { name: string; value: 
 
 /** The elements that describe their parent by a scheme and a value. */
 export const descriptorNames: ReadonlySet<string> = new Set(
-  "EssentialProperty SupplementalProperty Role Accessibility UTCTiming FramePacking".split(" "),
+  "EssentialProperty SupplementalProperty Role Accessibility UTCTiming FramePacking AudioChannelConfiguration".split(
+    " ",
+  ),
 );
 
 /** Attributes that are kept of MPD, Period, AdaptationSet, Representation and of what addresses segments; all others are dropped. */
@@ -22,7 +24,7 @@ export const usedAttributes: ReadonlySet<string> = new Set(
   (
     "type mediaPresentationDuration start duration id label contentType mimeType codecs width height " +
     "frameRate bandwidth lang media initialization timescale startNumber endNumber presentationTimeOffset " +
-    "dependencyId selectionPriority availabilityStartTime timeShiftBufferDepth minimumUpdatePeriod"
+    "dependencyId selectionPriority audioSamplingRate availabilityStartTime timeShiftBufferDepth minimumUpdatePeriod"
   ).split(" "),
 );
 

@@ -2,7 +2,8 @@ import { tryParseUrl } from "../../parsers/url.ts";
 import { bareMediaType } from "../../parsers/media-type.ts";
 import { parseLine } from "../../parsers/text.ts";
 import { type Codecs, languageTag, splitCodecs } from "../attributes.ts";
-import { type Descriptor, type TrackKind, trackKind } from "../tracks.ts";
+import { type TrackKind, trackKind } from "../track-kind.ts";
+import type { Descriptor } from "../tracks.ts";
 import type { MpdElement } from "./xml.ts";
 
 /** A Representation and its ancestors: AdaptationSet, Period, MPD. */
@@ -57,15 +58,23 @@ function representationOf(chain: Chain, base: URL | null): Omit<DashRepresentati
   if (!isSegmented && hasBaseUrl && base === null) return null;
   const isFile = !isSegmented && hasBaseUrl && base?.pathname.endsWith("/") === false;
   const described = chain.flatMap((element) => (element === set ? [set, ...componentOf(set)] : [element]));
-  const attribute = (name: string) => described.find(({ attributes }) => attributes.has(name))?.attributes.get(name);
+  // White space around a value is not part of it (XML Schema, §4.3.6).
+  const attribute = (name: string) =>
+    described
+      .find(({ attributes }) => attributes.has(name))
+      ?.attributes.get(name)
+      ?.trim();
+  const descriptors = described.flatMap((element) => element.descriptors);
   const codecs = splitCodecs(attribute("codecs"));
   const mime_type = bareMediaType(attribute("mimeType") ?? null);
   const isSized = attribute("width") !== undefined || attribute("height") !== undefined;
+  const hasChannels = descriptors.some(({ name }) => name === "AudioChannelConfiguration");
+  const isSampled = hasChannels || attribute("audioSamplingRate") !== undefined;
   return {
     chain,
-    kind: trackKind({ contentType: attribute("contentType"), mimeType: mime_type, codecs, isSized }),
+    kind: trackKind({ contentType: attribute("contentType"), mimeType: mime_type, codecs, isSized, isSampled }),
     id: representation.attributes.get("id") ?? null,
-    descriptors: described.flatMap((element) => element.descriptors),
+    descriptors,
     codecs,
     mime_type,
     language: languageTag(attribute("lang")),
