@@ -15,7 +15,8 @@ export interface Descriptor {
 
 /**
  * Returns the roles that DASH descriptors state: Role and Accessibility by the scheme of MPEG (§5.8.5.5), Accessibility
- * also by that of TV-Anytime, which DVB uses. Other schemes and values are harmless: they choose nothing.
+ * also by that of TV-Anytime, which DVB uses, and by the kinds of tracks of HTML. Other schemes and values are harmless: they choose
+ * nothing.
  */
 export function dashRoles(descriptors: readonly Descriptor[]): TrackRole[] {
   return distinct(
@@ -26,10 +27,20 @@ export function dashRoles(descriptors: readonly Descriptor[]): TrackRole[] {
       const scheme = schemeIdUri.trim().toLowerCase();
       const word = value.trim().toLowerCase();
       if (scheme === mpegRoles) return trackRoles.find((role) => role === word.replaceAll("_", "-"));
+      if (scheme === "about:html-kind") return htmlKinds.get(word) ?? trackRoles.find((role) => role === word);
       return audioPurposeScheme.test(scheme) ? audioPurposes.get(word) : undefined;
     }),
   );
 }
+
+/** HTML, §4.8.11.10.1 (`kind` of audio and video tracks): those that the roles of MPEG call otherwise. */
+const htmlKinds: ReadonlyMap<string, TrackRole> = new Map([
+  ["alternative", "alternate"],
+  ["captions", "caption"],
+  ["descriptions", "description"],
+  ["main-desc", "description"],
+  ["translation", "dub"],
+]);
 
 const audioPurposeScheme = /^urn:tva:metadata:cs:audiopurposecs:\d{4}$/;
 /** ETSI TS 102 822-3-1, AudioPurposeCS. */

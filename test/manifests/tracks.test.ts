@@ -81,6 +81,18 @@ test("roles of other schemes and unknown values choose nothing", () => {
   expect(preferences(formats)).toEqual([0, 0]);
 });
 
+test("kinds of HTML tracks are roles", () => {
+  const kind = (value: string) => role(value, "about:html-kind");
+  const formats = readDash(
+    audio("main-desc", 900, kind("main-desc")),
+    audio("translation", 800, kind("translation")),
+    audio("commentary", 700, kind("commentary")),
+    audio("unheard-of", 600, kind("unheard-of")),
+    audio("main", 64, kind("main")),
+  );
+  expect(formats.map(({ roles }) => roles?.join())).toEqual(["main", undefined, "dub", "description", "commentary"]);
+});
+
 test("sign language and alternate videos come after the programme", () => {
   const formats = readDash(
     video("sign", 900, role("sign"), 'height="1080"'),
