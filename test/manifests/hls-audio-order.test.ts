@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { readHls } from "../../src/manifests/hls/hls.ts";
-import { createAudioFinder } from "../../src/model/format-ranking.ts";
+import { bestFormats, createAudioFinder } from "../../src/model/format-ranking.ts";
 
 const url = new URL("https://media.example.com/films/42/main.m3u8");
 
@@ -51,6 +51,43 @@ test("the default of a group that no variant references is not played, unless no
   expect(audioOf(french, english, ...variant(800, "a", "mp4a.40.2"))).toBe("hls-audio-a-en");
   expect(audioOf(french, english, german, ...variant(800, "a", "mp4a.40.2"))).toBe("hls-audio-a-de");
   expect(audioOf(english, french, "#EXT-X-STREAM-INF:BANDWIDTH=1", "v.m3u8")).toBe("hls-audio-unused-fr");
+});
+
+test("the audio of the best variant's group is played, whatever the bit rates and defaults of other groups are", () => {
+  const chosen = (...lines: string[]) => {
+    const formats = bestFormats(readHls(["#EXTM3U", ...lines].join("\n"), url).formats);
+    return [formats[0]?.format_id, createAudioFinder({ formats, language: null })(formats[0]!)?.format_id];
+  };
+  const stream = (kbps: number, attributes: string) =>
+    `#EXT-X-STREAM-INF:BANDWIDTH=${kbps}000,${attributes},CODECS="avc1.64001f,mp4a.40.2"\nv${kbps}.m3u8`;
+  const groups = [rendition("lo", "fr", ',LANGUAGE="fr",DEFAULT=YES'), rendition("hi", "en", ',LANGUAGE="en"')];
+  const [low, high] = ["RESOLUTION=320x180", "RESOLUTION=640x360"];
+  expect(chosen(...groups, stream(900, `${low},AUDIO="lo"`), stream(800, `${high},AUDIO="hi"`))).toEqual([
+    "hls-800",
+    "hls-audio-hi-en",
+  ]);
+  expect(
+    chosen(...groups, stream(900, `${low},AUDIO="hi",SCORE=2`), stream(950, `${high},AUDIO="lo",SCORE=1`)),
+  ).toEqual(["hls-900", "hls-audio-hi-en"]);
+  const steering = '#EXT-X-CONTENT-STEERING:SERVER-URI="/s",PATHWAY-ID="B"';
+  const pathways = [stream(900, 'AUDIO="lo",PATHWAY-ID="A"'), stream(900, 'AUDIO="hi",PATHWAY-ID="B"')];
+  expect(chosen(steering, ...groups, ...pathways)).toEqual(["hls-900", "hls-audio-hi-en"]);
+  // The group of a variant that has audio alone is played with that one.
+  const alone = '#EXT-X-STREAM-INF:BANDWIDTH=9000000,CODECS="mp4a.40.2",AUDIO="lo"\na.m3u8';
+  expect(chosen(...groups, alone, stream(800, `${high},AUDIO="hi"`))).toEqual(["hls-800", "hls-audio-hi-en"]);
+});
+
+test("the group of a variant that has audio alone replaces its audio, unless that is its rendition", () => {
+  const alone = '#EXT-X-STREAM-INF:BANDWIDTH=64000,CODECS="mp4a.40.2",AUDIO="a"\nalone.m3u8';
+  const audioOf = (...lines: string[]) => {
+    const formats = bestFormats(readHls(["#EXTM3U", ...lines, alone].join("\n"), url).formats);
+    const [video] = formats;
+    return createAudioFinder({ formats, language: null })(video!)?.format_id ?? video?.format_id;
+  };
+  const [french, english] = [rendition("a", "fr", ',LANGUAGE="fr"'), rendition("a", "en", ',LANGUAGE="en"')];
+  expect(audioOf(french, english, ...variant(800, "a", "avc1.64001f,mp4a.40.2"))).toBe("hls-audio-a-fr");
+  expect(audioOf(french, english)).toBe("hls-audio-a-fr");
+  expect(audioOf('#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="x"', french)).toBe("hls-64");
 });
 
 test("audio that the variants have, but that is not the default, is listed beside the default one", () => {

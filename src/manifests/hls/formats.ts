@@ -3,7 +3,14 @@ import { type Codecs, framesPerSecond, kilobits } from "../attributes.ts";
 import type { Format } from "../../model/page-info.ts";
 import { createFormatIds, type ManifestFormat, maxFormats } from "../manifest.ts";
 import { preferences, type TrackStatement } from "../tracks.ts";
-import { type Group, groupRenditions, nameRenditions, type Rendition, rolesBeyondGroup } from "./groups.ts";
+import {
+  type Group,
+  groupRenditions,
+  nameRenditions,
+  orderGroups,
+  type Rendition,
+  rolesBeyondGroup,
+} from "./groups.ts";
 import type { Attributes } from "./lines.ts";
 import { unknownHlsFormat } from "./media.ts";
 
@@ -18,7 +25,6 @@ interface AudioGroup extends Group {
   acodec: string | null;
   /** Of the best variant that references the group, kbit/s; 0: unknown. */
   tbr: number;
-  isReferenced: boolean;
   /** Of the variant whose audio is the rendition without a URL, if another one is to play; `null`: there is none. */
   includedUrl: URL | null;
 }
@@ -37,8 +43,20 @@ export function listHlsFormats(
 ): ManifestFormat[] {
   nameRenditions(renditions);
   const audioGroups = groupAudio(variants, renditions);
-  const videos = listVideos(variants, groupRenditions(renditions, "VIDEO"), audioGroups);
-  const audios = listAudios(audioGroups);
+  const listed = listVideos(variants, groupRenditions(renditions, "VIDEO"), audioGroups);
+  const ordered = orderGroups(
+    audioGroups,
+    variants,
+    withPreferences(listed).map((format) => ({ ...common, ...format })),
+  );
+  const isReplaced = ([format]: Listed, index: number) => {
+    const group = audioGroups.get(variants[index]?.attributes.get("AUDIO") ?? "");
+    return format.vcodec === "none" && group?.renditions[0] !== undefined && group.renditions[0].url !== null;
+  };
+  const videos = listed.filter((each, index) => !isReplaced(each, index));
+  // Of a variant that has audio alone, its group's audio is played instead (RFC 8216bis §4.4.6.2.1).
+  const replaced = listed.filter(isReplaced).map(([format, { roles }]): Listed => [format, { roles, priority: 0 }]);
+  const audios = [...listAudios(ordered), ...replaced];
   const formatId = createFormatIds("-");
   return [...withPreferences(videos), ...withPreferences(audios)].slice(0, maxFormats).map((format) => {
     return { ...common, ...format, format_id: formatId(format.format_id) };
@@ -105,25 +123,23 @@ function scoresOf(variants: readonly Variant[]): number[] {
 const manyRenditions = 10_000;
 
 /**
- * Lists the renditions that have a URL, or are not the audio that is listed with the variants, the groups of the best variants first. A group
- * that no variant references is played with none, whatever is the default in it, unless that is all groups.
+ * Lists the renditions that have a URL, or are not the audio that is listed with the variants, in the order of the groups. A group
+ * that no variant references is played with none, whatever is the default in it, unless that is all groups. A default in a group is none
+ * for the first one, which has none.
  */
-function listAudios(groups: ReadonlyMap<string, AudioGroup>): Listed[] {
-  const hasReferences = groups.values().some(({ isReferenced }) => isReferenced);
-  return [...groups.values()]
-    .toSorted((a, b) => b.tbr - a.tbr)
-    .flatMap(({ renditions, included, includedUrl, acodec, isReferenced }) =>
-      renditions.flatMap((rendition): Listed[] => {
-        const url = rendition === included ? includedUrl : rendition.url;
-        if (url === null) return [];
-        const roles = rolesBeyondGroup(rendition.roles);
-        if (hasReferences && !isReferenced) {
-          return [[renditionFormat({ ...rendition, roles }, url, acodec), { roles, priority: 0 }]];
-        }
-        const statement = { roles, priority: manyRenditions + rendition.rank };
-        return [[renditionFormat(rendition, url, acodec), statement]];
-      }),
-    );
+function listAudios({ played, aside }: Record<"played" | "aside", readonly AudioGroup[]>): Listed[] {
+  const hasDefault = played[0]?.renditions.some(({ roles }) => roles.includes("main")) ?? true;
+  return [...played, ...aside].flatMap((group, index) =>
+    group.renditions.flatMap((rendition): Listed[] => {
+      const url = rendition === group.included ? group.includedUrl : rendition.url;
+      if (url === null) return [];
+      const roles = rolesBeyondGroup(rendition.roles);
+      const isAside = played.length > 0 && index >= played.length;
+      const named = hasDefault && !isAside ? rendition : { ...rendition, roles };
+      const priority = isAside ? 0 : manyRenditions + rendition.rank;
+      return [[renditionFormat(named, url, group.acodec), { roles, priority }]];
+    }),
+  );
 }
 
 /** Assumed ratio of peak to mean bit rate if only the peak is known, as ffmpeg writes it for constant bit rates. */
@@ -208,12 +224,11 @@ function namesOf({ attributes }: Rendition): string[] {
 function groupAudio(variants: readonly Variant[], renditions: readonly Rendition[]): Map<string, AudioGroup> {
   const groups = new Map<string, AudioGroup>();
   for (const [id, group] of groupRenditions(renditions, "AUDIO")) {
-    groups.set(id, { ...group, acodec: null, tbr: 0, isReferenced: false, includedUrl: null });
+    groups.set(id, { ...group, acodec: null, tbr: 0, includedUrl: null });
   }
   for (const { attributes, codecs, url } of variants) {
     const group = groups.get(attributes.get("AUDIO") ?? "");
     if (group === undefined) continue;
-    group.isReferenced = true;
     const tbr = kilobits(attributes.get("BANDWIDTH")) ?? 0;
     const isBest = group.includedUrl === null || tbr > group.tbr;
     if (codecs.acodec !== "none") {

@@ -1,4 +1,5 @@
-import type { TrackRole } from "../../model/page-info.ts";
+import type { Format, TrackRole } from "../../model/page-info.ts";
+import { byQuality, hasVideo } from "../../model/format-ranking.ts";
 import { parseLine } from "../../parsers/text.ts";
 import { languageTag } from "../attributes.ts";
 import { hlsRoles, isYes, preferences, addNames } from "../tracks.ts";
@@ -59,6 +60,26 @@ function sortGroup(group: readonly Rendition[]): Group {
     renditions: ranked.toSorted((a, b) => b.rank - a.rank),
     included: ranked.find(({ attributes }) => !attributes.get("URI")),
   };
+}
+
+/**
+ * Returns the audio groups that are played, that of the best variant first, and those that are played with none: no variant references
+ * them, or, if there is video, only variants without it do. `formats`: those of the variants, in the same order.
+ */
+export function orderGroups<G extends Group>(
+  groups: ReadonlyMap<string, G>,
+  variants: readonly { attributes: Attributes }[],
+  formats: readonly Format[],
+): { played: G[]; aside: G[] } {
+  const isVideo = formats.some(hasVideo);
+  const users = variants.flatMap(({ attributes }, index) => {
+    const group = groups.get(attributes.get("AUDIO") ?? "");
+    const format = formats[index];
+    const isUser = group !== undefined && format !== undefined && (!isVideo || hasVideo(format));
+    return isUser ? [{ group, format }] : [];
+  });
+  const played = new Set(users.toSorted((a, b) => byQuality(a.format, b.format)).map(({ group }) => group));
+  return { played: [...played], aside: [...groups.values()].filter((group) => !played.has(group)) };
 }
 
 /** Returns the roles without DEFAULT, which tells apart the renditions of one group only. */
