@@ -90,6 +90,19 @@ test("the group of a variant that has audio alone replaces its audio, unless tha
   expect(audioOf('#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="x"', french)).toBe("hls-64");
 });
 
+test("the group replaces the audio of a variant without CODECS that has a size, which is not audio alone", () => {
+  const acodecOf = (attributes: string, ...renditions: string[]) => {
+    const lines = ["#EXTM3U", ...renditions, `#EXT-X-STREAM-INF:BANDWIDTH=1,AUDIO="a"${attributes}`, "v.m3u8"];
+    return readHls(lines.join("\n"), url).formats[0]?.acodec;
+  };
+  const included = '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="x",DEFAULT=YES';
+  expect(acodecOf(",RESOLUTION=640x360", rendition("a", "en"))).toBe("none");
+  expect(acodecOf(",RESOLUTION=640x360", rendition("a", "en"), included)).toBeNull();
+  expect(acodecOf(",RESOLUTION=640x360", rendition("b", "en"))).toBeNull();
+  expect(acodecOf("", rendition("a", "en"))).toBeNull();
+  expect(acodecOf(",RESOLUTION=0x0", rendition("a", "en"))).toBeNull();
+});
+
 test("audio that the variants have, but that is not the default, is listed beside the default one", () => {
   const included = '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="English",LANGUAGE="en"';
   const list = (...lines: string[]) => readHls(["#EXTM3U", ...lines].join("\n"), url).formats;

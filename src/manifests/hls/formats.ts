@@ -179,11 +179,13 @@ function variantFormat({ attributes, codecs, url }: Variant, group: AudioGroup |
 }
 
 /**
- * Whether a variant shows if its audio is that of its group. Without CODECS it may be muxed although it references a group; but a variant
- * with a size whose own audio is not the one to play is video with that audio.
+ * Whether a variant shows if its audio is that of its group. Without CODECS it may be audio alone; but one with a size is video, and of its
+ * group a rendition with a URL replaces the audio that it may have itself (RFC 8216bis §4.4.6.2.1).
  */
-function isKindKnown(attributes: Attributes, group: Group): boolean {
-  return attributes.has("CODECS") || (attributes.has("RESOLUTION") && isIncludedBehind(group));
+function isKindKnown(attributes: Attributes, { included, renditions: [first] }: Group): boolean {
+  if (attributes.has("CODECS")) return true;
+  const isFirst = included === undefined || included.rank < 0;
+  return isFirst && first !== undefined && first.url !== null && /[1-9]/.test(attributes.get("RESOLUTION") ?? "");
 }
 
 /** Whether a rendition with a URL is to play rather than the one in the variants. */
