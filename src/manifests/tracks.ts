@@ -23,14 +23,26 @@ export function dashRoles(descriptors: readonly Descriptor[]): TrackRole[] {
     descriptors.map(({ name, fields: { schemeIdUri, value } }) => {
       // Two views in one picture are not what a screen shows.
       if (name === "FramePacking") return "alternate";
-      if (!isRole(name)) return undefined;
       const scheme = schemeIdUri.trim().toLowerCase();
       const word = value.trim().toLowerCase();
+      if (name === "SupplementalProperty") return isPart(scheme, word) ? "supplementary" : undefined;
+      if (!isRole(name)) return undefined;
       if (scheme === mpegRoles) return trackRoles.find((role) => role === word.replaceAll("_", "-"));
       if (scheme === "about:html-kind") return htmlKinds.get(word) ?? trackRoles.find((role) => role === word);
       return audioPurposeScheme.test(scheme) ? audioPurposes.get(word) : undefined;
     }),
   );
+}
+
+/**
+ * Whether a SupplementalProperty says that a track is part of the programme only: a piece of the picture (ISO/IEC 23009-1 annex H: source, x,
+ * y, width, height, total width, total height), or audio that a receiver mixes with another (§5.8.5.7).
+ */
+function isPart(scheme: string, value: string): boolean {
+  if (scheme === "urn:mpeg:dash:audio-receiver-mix:2014") return value === "1";
+  if (scheme !== "urn:mpeg:dash:srd:2014") return false;
+  const [, , , width = 0, height = 0, totalWidth = 0, totalHeight = 0] = value.split(",", 8).map(Number);
+  return width < totalWidth || height < totalHeight;
 }
 
 /** HTML, §4.8.11.10.1 (`kind` of audio and video tracks): those that the roles of MPEG call otherwise. */

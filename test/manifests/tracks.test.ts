@@ -81,6 +81,26 @@ test("roles of other schemes and unknown values choose nothing", () => {
   expect(preferences(formats)).toEqual([0, 0]);
 });
 
+test("a piece of the picture, and audio that is to be mixed with other, come after what is whole", () => {
+  const piece = (value: string) => supplemental(value, "urn:mpeg:dash:srd:2014");
+  const mixed = (value: string) => supplemental(value, "urn:mpeg:dash:audio-receiver-mix:2014");
+  const rolesOf = (...sets: string[]) => readDash(...sets).map(({ format_id, roles }) => [format_id, roles?.join()]);
+  expect(
+    rolesOf(video("right", 900, piece("1,640,0,640,720,1280,720")), video("whole", 1, piece("1,0,0,1,1,1,1"))),
+  ).toEqual([
+    ["dash-whole", undefined],
+    ["dash-right", "supplementary"],
+  ]);
+  expect(rolesOf(video("untold", 900, piece("1,0,0,640,360")), video("odd", 1, piece("")))).toEqual([
+    ["dash-untold", undefined],
+    ["dash-odd", undefined],
+  ]);
+  expect(rolesOf(audio("mixed", 900, mixed("1")), audio("alone", 1, mixed("0")))).toEqual([
+    ["dash-alone", undefined],
+    ["dash-mixed", "supplementary"],
+  ]);
+});
+
 test("kinds of HTML tracks are roles", () => {
   const kind = (value: string) => role(value, "about:html-kind");
   const formats = readDash(
