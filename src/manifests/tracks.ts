@@ -97,6 +97,19 @@ const characteristics: ReadonlyMap<string, TrackRole> = new Map([
   ["public.easy-to-read", "easyreader"],
 ]);
 
+/**
+ * Whether one of the layouts of a REQ-VIDEO-LAYOUT (RFC 8216bis §4.4.6.2) is what a screen shows: one view, not two, and a plain picture, not a
+ * sphere. Of what a layout does not name, that is the default.
+ */
+export function isFlat(layouts = ""): boolean {
+  return layouts.split(",").some((layout) => {
+    const words = layout.split("/").map((word) => word.trim().toUpperCase());
+    const isPlain = (kind: string, plain: string) =>
+      words.includes(plain) || !words.some((word) => word.startsWith(kind));
+    return isPlain("CH-", "CH-MONO") && isPlain("PROJ-", "PROJ-RECT");
+  });
+}
+
 /** Whether the value of an attribute of HLS is YES, in any case. */
 export function isYes(value: string | undefined): boolean {
   return value?.toUpperCase() === "YES";

@@ -264,6 +264,18 @@ test("SCORE orders variants if all have one", () => {
   expect(ids(scored(""))).toEqual(["hls-900", "hls-400"]);
 });
 
+test("video of two views or of a sphere comes after what a screen shows", () => {
+  const rolesOf = (layout: string) =>
+    readHls(`#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1,RESOLUTION=640x360,REQ-VIDEO-LAYOUT="${layout}"\nv.m3u8`, url)
+      .formats[0]?.roles;
+  for (const layout of ["CH-STEREO", "CH-MONO/PROJ-EQUI", "PROJ-HEQU", "ch-stereo/proj-rect"]) {
+    expect(rolesOf(layout), layout).toEqual(["alternate"]);
+  }
+  for (const layout of ["CH-MONO", "PROJ-RECT", "PROJ-RECT/CH-MONO", "CH-STEREO,CH-MONO", "unheard-of", ""]) {
+    expect(rolesOf(layout), layout).toBeUndefined();
+  }
+});
+
 test("I-frame playlists are not formats", () => {
   const formats = bestHls('#EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=9000000,URI="i.m3u8"', variant(400, ""));
   expect(ids(formats)).toEqual(["hls-400"]);

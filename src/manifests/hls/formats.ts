@@ -2,7 +2,7 @@ import { parsePixels } from "../../parsers/quantities.ts";
 import { type Codecs, framesPerSecond, kilobits } from "../attributes.ts";
 import type { Format } from "../../model/page-info.ts";
 import { createFormatIds, type ManifestFormat, maxFormats } from "../manifest.ts";
-import { preferences, type TrackStatement } from "../tracks.ts";
+import { isFlat, preferences, type TrackStatement } from "../tracks.ts";
 import {
   type Group,
   groupRenditions,
@@ -157,9 +157,7 @@ function variantFormat({ attributes, codecs, url }: Variant, group: AudioGroup |
   const isAudioSeparate = group !== undefined && (included === undefined || isIncludedBehind(group));
   const acodec = isAudioSeparate && vcodec !== "none" && isKindKnown(attributes, group) ? "none" : codecs.acodec;
   const roles = acodec === "none" ? [] : rolesBeyondGroup(included?.roles ?? []);
-  // Stereo video; as values are separated by slashes, others may be shown instead.
-  const layout = attributes.get("REQ-VIDEO-LAYOUT")?.toUpperCase() ?? "CH-MONO";
-  if (!layout.includes("CH-MONO")) roles.push("alternate");
+  if (!isFlat(attributes.get("REQ-VIDEO-LAYOUT"))) roles.push("alternate");
   return {
     ...unknownHlsFormat,
     format_id: "",
