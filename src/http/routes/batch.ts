@@ -3,12 +3,10 @@ import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import { Shares } from "../../async/shares.ts";
 import { inputError, isServiceError, ServiceError, statusOf } from "../../model/errors.ts";
-import { taskNotFoundError } from "../../stores/rules.ts";
-import type { TaskStore } from "../../stores/store.ts";
 import type { Reused } from "../../stores/store-types.ts";
-import type { Task } from "../../model/task.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { bodyErrors, type Problem, problemOf, problems } from "../responses/problem.ts";
+import { createListPlaces } from "../responses/list-places.ts";
 import { sendList } from "../responses/send-list.ts";
 import { createTurns, onClosed, untilClosed } from "../responses/turns.ts";
 import { readJsonBodies } from "../server/json.ts";
@@ -32,10 +30,8 @@ const shortBodyBytes = 64 * 1024;
 const maxOptionsBytes = 16_000;
 /** Longer bodies in memory at a time, shared by owners; their clients wait before they are read. */
 const maxLongBodies = 16;
-/** Batches at a time until their clients have read the answers, shared by owners. Others wait. */
-const maxBatches = 64;
-/** Of these, long ones whose tasks are in memory until then: up to 8 MB each of such that existed. Those of others are read again. */
-const maxKept = 8;
+/** Batches in memory at a time: each has up to 8 MB of tasks that existed until its client has read them. */
+const maxBatches = 8;
 
 const BatchBody = Type.Object(
   {
@@ -87,8 +83,7 @@ export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, d
   /** One batch is stored at a time: many at once would hold up the tasks of others in the store. */
   const stores = new Shares(1, "firm");
   const turns = createTurns();
-  const batches = new Shares(maxBatches);
-  const kept = new Shares(maxKept);
+  const batches = createListPlaces(maxBatches);
 
   app.post("/tasks/batch", { schema, bodyLimit: maxBodyBytes }, async (request, reply) => {
     const { urls } = request.body;
@@ -110,7 +105,7 @@ export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, d
     // What else the body has may be long, and wait long.
     request.body = { urls };
     const closed = untilClosed(reply);
-    onClosed(reply.raw, await batches.wait(request.sharer, closed));
+    const place = await batches.wait(request, reply);
     const release = await stores.wait(request.sharer, closed);
     try {
       // All at once: a store writes together what arrives together.
@@ -122,8 +117,7 @@ export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, d
         serialize: reply.compileSerializationSchema(BatchItem),
         end: "]}",
         untilTurn: () => turns.wait(request, closed),
-        kept,
-        reread: (item) => rereadItem(item, deps.store),
+        place,
       });
     } finally {
       // If all URLs are refused, nothing waits for the store, and no other request would have a turn of the event loop.
@@ -132,23 +126,6 @@ export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, d
     return reply;
   });
 };
-
-type Made = { status: number; task: Task } | { status: number; problem: Problem };
-
-/** Returns what reads the task of an item again, if it has one; it may be deleted meanwhile. */
-function rereadItem(item: Made, store: Pick<TaskStore, "get">): () => Promise<Made> {
-  if (!("task" in item)) return async () => item;
-  const {
-    status,
-    task: { id },
-  } = item;
-  return async () => {
-    const found = await store.get(id);
-    return found === undefined ? refusedItem(taskNotFoundError(id)) : { status, task: found };
-  };
-}
-
-const refusedItem = (error: ServiceError) => ({ status: statusOf(error), problem: problemOf(error) });
 
 /** Returns the key of the URL at `index`, so that a request that is sent again makes what it has not made yet. */
 function keyOfUrl(key: string, index: number): string {
@@ -161,7 +138,7 @@ const common = new Set<string>(["idempotency_mismatch", "internal"]);
 /**
  * @throws the error of a URL that is none of the URL's own: another request had its key; nothing could be stored
  */
-function toResults(made: readonly PromiseSettledResult<Reused>[]): Made[] {
+function toResults(made: readonly PromiseSettledResult<Reused>[]) {
   const errors = made.flatMap((result) => (result.status === "rejected" ? [result.reason as unknown] : []));
   const fault = errors.find((error) => !(error instanceof ServiceError) || common.has(error.code));
   if (fault !== undefined) throw fault;
@@ -169,6 +146,7 @@ function toResults(made: readonly PromiseSettledResult<Reused>[]): Made[] {
   if (errors.length === made.length && isAway) throw errors[0];
   return made.map((result) => {
     if (result.status === "fulfilled") return { status: statusOfNew(result.value), task: result.value.task };
-    return refusedItem(result.reason as ServiceError);
+    const error = result.reason as ServiceError;
+    return { status: statusOf(error), problem: problemOf(error) };
   });
 }

@@ -4,10 +4,9 @@ import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type } from "@sinclair/typebox";
 import { sleep } from "../../async/deadline.ts";
 import { createKeyedMutex } from "../../async/keyed-mutex.ts";
-import { Shares } from "../../async/shares.ts";
 import { inputError } from "../../model/errors.ts";
 import { nullable, oneOf } from "../../model/schema.ts";
-import { type State, states, Task } from "../../model/task.ts";
+import { states, Task } from "../../model/task.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { readJsonBodies } from "../server/json.ts";
 import type { AccessCheck } from "../access/access.ts";
@@ -22,11 +21,12 @@ import {
   statusOfNew,
 } from "./new-task.ts";
 import { parsePageUrl } from "./page-url.ts";
-import type { ListQuery, TaskStore } from "../../stores/store.ts";
+import type { ListQuery } from "../../stores/store.ts";
 import { PreferHeaders, type TaskWaits } from "../responses/prefer-wait.ts";
 import { bodyErrors, problems } from "../responses/problem.ts";
+import { createListPlaces } from "../responses/list-places.ts";
 import { sendList } from "../responses/send-list.ts";
-import { createTurns, onClosed, untilClosed } from "../responses/turns.ts";
+import { createTurns, untilClosed } from "../responses/turns.ts";
 import { TaskRef } from "./task.ts";
 
 const TaskList = Type.Object(
@@ -92,10 +92,8 @@ const createSchema = {
   },
 };
 
-/** Lists that are being sent at a time, shared by owners: of each a piece or two are in memory. Others wait. */
-const maxLists = 256;
-/** Of these, long ones whose tasks are in memory until their clients have read them: megabytes each. Those of others are read again. */
-const maxKept = 32;
+/** Lists in memory at a time: a long one takes megabytes until its client has read it. */
+const maxLists = 32;
 
 /** `/tasks/` relative to itself, as the service cannot know below which path a proxy has it. */
 const ownPath = "../tasks/";
@@ -110,8 +108,7 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
   /** By key: its lists are sent one at a time, with pauses after long ones, which would take the processor from all others. */
   const lists = createKeyedMutex();
   const turns = createTurns();
-  const places = new Shares(maxLists);
-  const kept = new Shares(maxKept);
+  const places = createListPlaces(maxLists);
   app.addHook("onRequest", requireAcceptJson);
   readJsonBodies(app);
 
@@ -121,14 +118,13 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
     if (parent !== undefined) await requireTask(store, { params: { id: parent }, caller: request.caller });
     const before = cursor === undefined ? undefined : parseCursor(cursor);
     const untilTurn = () => turns.wait(request, untilClosed(reply));
-    const untilPlaced = () => places.wait(request.sharer, untilClosed(reply));
     const sendPage = async () => {
       // The client may have left while earlier lists of its key were sent.
       if (reply.raw.destroyed) {
         reply.hijack();
         return;
       }
-      onClosed(reply.raw, places.take(request.sharer) ?? (await untilPlaced()));
+      const place = await places.wait(request, reply);
       const startMs = performance.now();
       if (turns.isTaken()) await untilTurn();
       const page = await store.list({ limit, state, owner, parent, before });
@@ -140,8 +136,7 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
         serialize: reply.compileSerializationSchema(Task),
         end: `],"next":${JSON.stringify(next)}}`,
         untilTurn,
-        kept,
-        reread: (task) => rereadIn(store, state, task.id),
+        place,
       });
       if (isLong) await untilSentAndPaused(reply, startMs);
     };
@@ -165,14 +160,6 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
     });
   });
 };
-
-/** Returns what reads a task again, without it if it has left the state that is asked for. */
-function rereadIn(store: Pick<TaskStore, "get">, state: State | undefined, id: string) {
-  return async (): Promise<Task | undefined> => {
-    const task = await store.get(id);
-    return state === undefined || task?.state === state ? task : undefined;
-  };
-}
 
 /** How long a list may hold up further ones of its key until it is sent, and then a pause as long as that took, in milliseconds. */
 const maxTurnMs = 1_000;

@@ -1,0 +1,62 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { Shares } from "../../async/shares.ts";
+import { onClosed, untilClosed } from "./turns.ts";
+
+/** How long a client may read nothing of its list while others wait for a place, milliseconds. */
+const patienceMs = 5_000;
+const checkMs = 1_000;
+
+/** The place of a list. */
+export interface ListPlace {
+  /** Notes whether a piece of the list waits for the client to read. */
+  setUnread(isUnread: boolean): void;
+  /** Gives the place back early; otherwise it is when the client has the list, or has left. */
+  release(): void;
+}
+
+/**
+ * Creates places for lists that are in memory until their clients have read them, shared by owners. Further ones wait. While they do, the
+ * responses of clients that have read nothing for 5 s are cut off.
+ */
+export function createListPlaces(total: number) {
+  const places = new Shares(total);
+  /** Since when lists have waited for their clients; in the order of these times. */
+  const unread = new Map<FastifyReply["raw"], number>();
+
+  function cutOffUnread(): void {
+    for (const [response, sinceMs] of unread) {
+      if (performance.now() - sinceMs < patienceMs) return;
+      response.destroy();
+    }
+  }
+
+  async function untilFree(owner: string, signal: AbortSignal): Promise<() => void> {
+    const timer = setInterval(cutOffUnread, checkMs);
+    cutOffUnread();
+    try {
+      return await places.wait(owner, signal);
+    } finally {
+      clearInterval(timer);
+    }
+  }
+
+  return {
+    /** Resolves with the place for the response to a request; rejects if its client leaves before. */
+    async wait({ sharer }: Pick<FastifyRequest, "sharer">, reply: Pick<FastifyReply, "raw">): Promise<ListPlace> {
+      const { raw } = reply;
+      const release = places.take(sharer) ?? (await untilFree(sharer, untilClosed(reply)));
+      const leave = () => {
+        unread.delete(raw);
+        release();
+      };
+      onClosed(raw, leave);
+      return {
+        setUnread(isUnread) {
+          unread.delete(raw);
+          if (isUnread && !raw.destroyed) unread.set(raw, performance.now());
+        },
+        release: leave,
+      };
+    },
+  };
+}
