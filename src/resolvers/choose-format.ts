@@ -103,23 +103,14 @@ function rateRatio(a: Format, b: Format): number {
   return Math.max(a.tbr, b.tbr) / Math.min(a.tbr, b.tbr);
 }
 
-function assertMedia({
-  url,
-  webpage_url,
-  formats,
-  live_status,
-  sources,
-  entries = [],
-  extractor,
-  warnings: [unread] = [],
-  ...list
-}: PageInfo): void {
+function assertMedia(info: PageInfo): void {
+  const { url, webpage_url, formats, live_status, sources, entries = [], entries_count, entries_next } = info;
   if (formats.length > 0) return;
   const page = url.slice(0, 200);
   const [entry] = entries;
   if (entry !== undefined) {
-    const atLeast = list.entries_next === undefined ? "" : "at least ";
-    const count = list.entries_count ?? `${atLeast}${entries.length}`;
+    const atLeast = entries_next === undefined ? "" : "at least ";
+    const count = entries_count ?? `${atLeast}${entries.length}`;
     const how = `ask POST /tasks/ for them with "options": {"entries": "all"}, or take the URL of one, such as ${entry.url.slice(0, 200)}`;
     const noun = String(count) === "1" ? "entry" : "entries";
     throw new ServiceError("playlist", `${page} is a playlist of ${count} ${noun}: ${how}`);
@@ -132,15 +123,15 @@ function assertMedia({
   // A page that wants a login often redirects to another one.
   const other = webpage_url === url ? null : URL.parse(webpage_url);
   const read = other === null ? "" : ` (the page is ${urlForMessage(other)})`;
-  const how =
-    unread !== undefined
-      ? `: ${unread.message}`
-      : list.entries_count === 0
-        ? ": it is a playlist without entries"
-        : extractor === undefined
-          ? ": neither the page nor its manifests list one that can be read, and yt-dlp found none or is not in use"
-          : "";
-  throw new ServiceError("no_media", `there is no format to download on ${page}${read}${how}`);
+  throw new ServiceError("no_media", `there is no format to download on ${page}${read}${whyNone(info)}`);
+}
+
+function whyNone({ warnings: [unread] = [], entries_count, extractor }: PageInfo): string {
+  if (unread !== undefined) return `: ${unread.message}`;
+  if (entries_count === 0) return ": it is a playlist without entries";
+  // yt-dlp has read the page.
+  if (extractor !== undefined) return "";
+  return ": neither the page nor its manifests list one that can be read, and yt-dlp found none or is not in use";
 }
 
 /** Finds the separate audio of a format. */
