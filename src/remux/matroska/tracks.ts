@@ -16,6 +16,9 @@ import type { NumberSource } from "../mp4/read/number-source.ts";
 import { iso639ToBcp47 } from "../language.ts";
 import type { TrackKind } from "../samples.ts";
 
+/** Codec IDs that WebM may have. */
+export const webmCodecIds: ReadonlySet<string> = new Set(["V_VP8", "V_VP9", "V_AV1", "A_OPUS", "A_VORBIS"]);
+
 /** A track as its TrackEntry describes it (RFC 9559 §5.1.4.1). */
 export interface MatroskaTrack {
   number: number;

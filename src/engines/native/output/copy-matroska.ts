@@ -14,6 +14,7 @@ import {
 } from "../../../remux/matroska/blocks.ts";
 import { keptElements } from "../../../remux/matroska/added-elements.ts";
 import { copyMatroska, type CopyTarget, isCopiable } from "../../../remux/matroska/copy.ts";
+import { webmCodecIds } from "../../../remux/matroska/tracks.ts";
 import { hasLacedVorbis } from "../../../remux/matroska/vorbis.ts";
 import { runSteps } from "../../../remux/steps.ts";
 import type { TrackDetails } from "../../../remux/track-details.ts";
@@ -147,8 +148,6 @@ export async function openPlain(
   return source && (await copyPlain(source, copy, signal)) ? opened.use(openLocalInput(copy)) : file;
 }
 
-const webmIds: ReadonlySet<string> = new Set(["V_VP8", "V_VP9", "V_AV1", "A_OPUS", "A_VORBIS"]);
-
 /**
  * Returns the video and audio of a Matroska file if mediabunny does not read it well: it does not read zlib, and header stripping only in blocks
  * without laces; and it takes the frames of a lace for equally long, which those of Vorbis are not. Undefined for all others.
@@ -156,7 +155,7 @@ const webmIds: ReadonlySet<string> = new Set(["V_VP8", "V_VP9", "V_AV1", "A_OPUS
 function selectNeedy({ fd, headerTracks }: LocalInput, isMp4Wanted: boolean): ChosenTracks | undefined {
   const numbers = headerTracks.map(({ number }) => number);
   if (headerTracks.some(({ isEncoded }) => isEncoded)) return selectTracks(fd, numbers);
-  if (!isMp4Wanted && headerTracks.every(({ codecId }) => webmIds.has(codecId))) return undefined;
+  if (!isMp4Wanted && headerTracks.every(({ codecId }) => webmCodecIds.has(codecId))) return undefined;
   const source = selectTracks(fd, numbers);
   return source && hasLacedVorbis(source) ? source : undefined;
 }

@@ -10,7 +10,7 @@ import { describe } from "../../../remux/matroska/added-elements.ts";
 import type { ChosenTracks } from "../../../remux/matroska/blocks.ts";
 import { type CopyTarget, copyTracks, isCopiable } from "../../../remux/matroska/copy.ts";
 import { type Element, ids, readElement } from "../../../remux/matroska/elements.ts";
-import { type MatroskaTrack, readHeader } from "../../../remux/matroska/tracks.ts";
+import { type MatroskaTrack, readHeader, webmCodecIds } from "../../../remux/matroska/tracks.ts";
 import type { MatroskaWriter } from "../../../remux/matroska/writer.ts";
 import { type NumberSource, numbersIn, numbersInFile } from "../../../remux/mp4/read/number-source.ts";
 import { readRange } from "../../../remux/mp4/read/file-boxes.ts";
@@ -151,8 +151,6 @@ const numbersOf = ({ tracks }: ChosenTracks): string => tracks.map(({ number }) 
 function isSame(files: readonly ChosenTracks[], others: readonly ChosenTracks[]): boolean {
   return files.map(numbersOf).join(";") === others.map(numbersOf).join(";");
 }
-
-const webmCodecIds: ReadonlySet<string> = new Set(["V_VP8", "V_VP9", "V_AV1", "A_OPUS", "A_VORBIS"]);
 
 /** What a file may have before its media, bytes. */
 const maxHeadBytes = 4 << 20;
