@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { Shares } from "../../async/shares.ts";
 import { onClosed, untilClosed } from "./turns.ts";
 
-/** How long a client may read nothing of its list while others wait for a place, milliseconds. */
+/** How long a piece of a list may wait for its client while others wait for a place, milliseconds. */
 const patienceMs = 5_000;
 const checkMs = 1_000;
 
@@ -16,7 +16,7 @@ export interface ListPlace {
 
 /**
  * Creates places for lists that are in memory until their clients have read them, shared by owners. Further ones wait. While they do, the
- * responses of clients that have read nothing for 5 s are cut off.
+ * responses of which a piece has waited for its client for 5 s are cut off.
  */
 export function createListPlaces(total: number) {
   const places = new Shares(total);
