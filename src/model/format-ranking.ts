@@ -98,7 +98,7 @@ export function bestAudio(formats: readonly Format[], language: string | null): 
 }
 
 /**
- * Returns a function that finds the separate audio of one of the page's formats: in the same manifest,
+ * Returns a function that finds the separate audio of one of the page's formats: in the same manifest, in its `audio_group` if that has the programme,
  * also for a format that may have no audio, else, if it certainly has none, anywhere on the page; `null` if its audio is in the format or
  * missing. Ignores audio with DRM. Prefers audio for the same container, then as `bestAudio` does.
  */
@@ -108,17 +108,17 @@ export function createAudioFinder({
 }: Pick<PageInfo, "formats" | "language">): (format: Format) => Format | null {
   const audio = formats.filter((format) => !hasVideo(format) && hasAudio(format) && !format.has_drm);
   const anywhere = bestByContainer(audio, language);
-  const byManifest = new Map(
-    Map.groupBy(audio, ({ manifest_url }) => manifest_url)
-      .entries()
-      .map(([url, listed]) => [url, bestByContainer(listed, language)]),
-  );
+  const bestBy = <K>(keyOf: (format: Format) => K, some: readonly Format[]) =>
+    new Map([...Map.groupBy(some, keyOf)].map(([key, listed]) => [key, bestByContainer(listed, language)]));
+  const groupOf = ({ manifest_url, audio_group }: Format) => JSON.stringify([manifest_url, audio_group]);
+  const byManifest = bestBy(({ manifest_url }) => manifest_url, audio);
+  const byGroup = bestBy(groupOf, audio.filter(isProgramme));
   return (format) => {
     const isCertain = !hasAudio(format);
     const { manifest_url } = format;
     const isPossible = format.acodec === null && (format.protocol !== "https" || manifest_url !== null);
     if (!hasVideo(format) || (!isCertain && !isPossible)) return null;
-    const own = manifest_url === null ? undefined : byManifest.get(manifest_url);
+    const own = manifest_url === null ? undefined : (byGroup.get(groupOf(format)) ?? byManifest.get(manifest_url));
     const best = own ?? (isCertain ? anywhere : undefined);
     return best?.[isWebm(format) ? "webm" : "mp4"] ?? null;
   };

@@ -112,6 +112,7 @@ export const Format = Type.Object(
         ),
       ),
     ),
+    audio_group: optionalText("of HLS: audio that is played with video of the same group; absent: with all"),
     preference: Type.Optional(
       Type.Integer({
         maximum: 0,

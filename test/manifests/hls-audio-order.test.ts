@@ -90,7 +90,33 @@ test("the group of a variant that has audio alone replaces its audio, unless tha
   expect(audioOf('#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="x"', french)).toBe("hls-64");
 });
 
-test("the group replaces the audio of a variant without CODECS that has a size, which is not audio alone", () => {
+test("a variant of less quality is played with the audio of its own group", () => {
+  const playlist = [
+    "#EXTM3U",
+    rendition("lo", "de", ',LANGUAGE="de",DEFAULT=YES'),
+    rendition("hi", "en", ',LANGUAGE="en",DEFAULT=YES'),
+    rendition("hi", "de", ',LANGUAGE="de"'),
+    ...variant(800, "lo", "mp4a.40.5"),
+    ...variant(2_000, "hi", "mp4a.40.2"),
+    ...variant(3_000, "none of them", "mp4a.40.2"),
+  ];
+  const { formats } = readHls(playlist.join("\n"), url);
+  const audioOf = createAudioFinder({ formats, language: null });
+  const played = formats.slice(0, 3).map((format) => audioOf(format)?.format_id);
+  expect(played).toEqual(["hls-audio-lo-de", "hls-audio-hi-en", undefined]);
+  const inGerman = createAudioFinder({ formats, language: "de" });
+  expect(inGerman(formats[1]!)?.format_id).toBe("hls-audio-hi-de");
+});
+
+test("one audio group is not named", () => {
+  const { formats } = readHls(
+    ["#EXTM3U", rendition("a", "en"), rendition("unused", "en"), ...variant(800, "a", "mp4a.40.2")].join("\n"),
+    url,
+  );
+  expect(formats.map(({ audio_group }) => audio_group)).toEqual([undefined, undefined, undefined]);
+});
+
+test("the group replaces the audio of a variant without CODECS, unless none of its renditions has a URL", () => {
   const acodecOf = (attributes: string, ...renditions: string[]) => {
     const lines = ["#EXTM3U", ...renditions, `#EXT-X-STREAM-INF:BANDWIDTH=1,AUDIO="a"${attributes}`, "v.m3u8"];
     return readHls(lines.join("\n"), url).formats[0]?.acodec;
@@ -99,8 +125,8 @@ test("the group replaces the audio of a variant without CODECS that has a size, 
   expect(acodecOf(",RESOLUTION=640x360", rendition("a", "en"))).toBe("none");
   expect(acodecOf(",RESOLUTION=640x360", rendition("a", "en"), included)).toBeNull();
   expect(acodecOf(",RESOLUTION=640x360", rendition("b", "en"))).toBeNull();
-  expect(acodecOf("", rendition("a", "en"))).toBeNull();
-  expect(acodecOf(",RESOLUTION=0x0", rendition("a", "en"))).toBeNull();
+  expect(acodecOf("", rendition("a", "en"))).toBe("none");
+  expect(acodecOf("", '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="x",URI="data:,"')).toBeNull();
 });
 
 test("audio that the variants have, but that is not the default, is listed beside the default one", () => {

@@ -99,6 +99,12 @@ test("an audio-only variant is audio; unknown codecs stay unknown", () => {
   ]);
 });
 
+test("a variant with a frame rate is video although its CODECS name audio alone", () => {
+  const kindOf = (rate: string) =>
+    read(`#EXT-X-STREAM-INF:BANDWIDTH=1000,CODECS="mp4a.40.2",FRAME-RATE=${rate}`, "a.m3u8").formats[0]?.vcodec;
+  expect(["25.000", "0.000", "x"].map(kindOf)).toEqual([null, "none", "none"]);
+});
+
 test("audio in a group is audio although the CODECS of its variants name none", () => {
   const { formats } = read(
     '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="en",URI="en.m3u8"',

@@ -81,6 +81,29 @@ describe("the audio tracks of a task", () => {
     expect(choose([asked], [video, us, ...others])).toMatchObject({ ids: ["v", id], warnings: [] });
   });
 
+  it("are the programme of another region rather than a description in just the language", () => {
+    const british = sound("gb", "en-GB");
+    const described = sound("described", "en", { roles: ["description"], preference: -2 });
+    expect(choose(["en-US"], [video, described, british])).toMatchObject({ ids: ["v", "gb"], warnings: [] });
+    expect(choose(["en-US"], [video, described]).ids).toEqual(["v", "described"]);
+    expect(choose(["en-US"], [video, sound("de", "de"), british])).toMatchObject({
+      ids: ["v", "de"],
+      warnings: ['there is no audio in "en-US": page and media have de, en-GB'],
+    });
+  });
+
+  it("are of the video's own audio group, if that has the language", () => {
+    const low = { ...video, audio_group: "low" };
+    const listed = [
+      low,
+      sound("high", "en", { audio_group: "high", tbr: 256 }),
+      sound("low", "en", { audio_group: "low", tbr: 64 }),
+      sound("french", "fr", { audio_group: "high" }),
+    ];
+    expect(choose(undefined, listed).ids).toEqual(["v", "low"]);
+    expect(choose(["fr", "en"], listed).ids).toEqual(["v", "french", "low"]);
+  });
+
   it("that are not there have no warning", () => {
     expect(choose(undefined, [video])).toMatchObject({ ids: ["v"], warnings: [] });
   });

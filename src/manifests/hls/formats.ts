@@ -27,6 +27,8 @@ interface AudioGroup extends Group {
   tbr: number;
   /** Of the variant whose audio is the rendition without a URL, if another one is to play; `null`: there is none. */
   includedUrl: URL | null;
+  /** What its formats say of it: nothing if there is no other. */
+  named: Pick<Format, "audio_group">;
 }
 
 /** What all formats of a playlist have. */
@@ -137,7 +139,7 @@ function listAudios({ played, aside }: Record<"played" | "aside", readonly Audio
       const isAside = played.length > 0 && index >= played.length;
       const named = hasDefault && !isAside ? rendition : { ...rendition, roles };
       const priority = isAside ? 0 : manyRenditions + rendition.rank;
-      return [[renditionFormat(named, url, group.acodec), { roles, priority }]];
+      return [[renditionFormat(named, url, group), { roles, priority }]];
     }),
   );
 }
@@ -148,14 +150,17 @@ const peakToAverage = 1.1;
 /** Converts a variant with its audio group; leaves `format_id` empty. */
 function variantFormat({ attributes, codecs, url }: Variant, group: AudioGroup | undefined): FormatPart {
   const [, width, height] = /^(\d+)[x*](\d+)$/i.exec(attributes.get("RESOLUTION") ?? "") ?? [];
-  const hasSize = parsePixels(width) !== null;
-  const vcodec = codecs.vcodec === "none" && hasSize ? null : codecs.vcodec;
+  const fps = framesPerSecond(attributes.get("FRAME-RATE"));
+  const hasPicture = parsePixels(width) !== null || fps !== null;
+  const vcodec = codecs.vcodec === "none" && hasPicture ? null : codecs.vcodec;
   const peakTbr = kilobits(attributes.get("BANDWIDTH"));
   const listedTbr = kilobits(attributes.get("AVERAGE-BANDWIDTH"));
   const averageTbr = listedTbr ?? (peakTbr === null ? null : peakTbr / peakToAverage);
   const included = group?.included;
-  const isAudioSeparate = group !== undefined && (included === undefined || isIncludedBehind(group));
-  const acodec = isAudioSeparate && vcodec !== "none" && isKindKnown(attributes, group) ? "none" : codecs.acodec;
+  // A rendition with a URL replaces audio that a variant may have (RFC 8216bis §4.4.6.2.1); without CODECS it has any if there is none.
+  const isReplaced = included === undefined && (attributes.has("CODECS") || group?.renditions[0]?.url != null);
+  const isAudioSeparate = group !== undefined && (isReplaced || isIncludedBehind(group));
+  const acodec = isAudioSeparate && vcodec !== "none" ? "none" : codecs.acodec;
   const roles = acodec === "none" ? [] : rolesBeyondGroup(included?.roles ?? []);
   if (!isFlat(attributes.get("REQ-VIDEO-LAYOUT"))) roles.push("alternate");
   return {
@@ -165,25 +170,16 @@ function variantFormat({ attributes, codecs, url }: Variant, group: AudioGroup |
     ext: vcodec === "none" ? "m4a" : "mp4",
     width: parsePixels(width),
     height: parsePixels(height),
-    fps: framesPerSecond(attributes.get("FRAME-RATE")),
+    fps,
     vcodec,
     acodec,
     tbr: peakTbr ?? listedTbr,
     ...(averageTbr !== null && { averageTbr }),
     ...(acodec === "none" ? { language: null } : labelOf(included)),
+    ...group?.named,
     ...(roles.length > 0 && { roles }),
     ...(acodec !== "none" && includesOriginal(group) && { audio_role: "original" as const }),
   };
-}
-
-/**
- * Whether a variant shows if its audio is that of its group. Without CODECS it may be audio alone; but one with a size is video, and of its
- * group a rendition with a URL replaces the audio that it may have itself (RFC 8216bis §4.4.6.2.1).
- */
-function isKindKnown(attributes: Attributes, { included, renditions: [first] }: Group): boolean {
-  if (attributes.has("CODECS")) return true;
-  const isFirst = included === undefined || included.rank < 0;
-  return isFirst && first !== undefined && first.url !== null && /[1-9]/.test(attributes.get("RESOLUTION") ?? "");
 }
 
 /** Whether a rendition with a URL is to play rather than the one in the variants. */
@@ -197,7 +193,7 @@ function includesOriginal(group: Group | undefined): boolean {
   return first === group?.included && others.some(({ url }) => url !== null);
 }
 
-function renditionFormat(rendition: Rendition, url: URL, acodec: string | null): FormatPart {
+function renditionFormat(rendition: Rendition, url: URL, { acodec, named }: AudioGroup): FormatPart {
   const { attributes, roles } = rendition;
   return {
     ...unknownHlsFormat,
@@ -208,6 +204,7 @@ function renditionFormat(rendition: Rendition, url: URL, acodec: string | null):
     acodec,
     tbr: kilobits(attributes.get("BANDWIDTH")),
     ...labelOf(rendition),
+    ...named,
     ...(roles.length > 0 && { roles: [...roles] }),
   };
 }
@@ -223,8 +220,10 @@ function namesOf({ attributes }: Rendition): string[] {
 /** Groups audio renditions; a variant's CODECS cover its group (RFC 8216 §4.3.4.2). */
 function groupAudio(variants: readonly Variant[], renditions: readonly Rendition[]): Map<string, AudioGroup> {
   const groups = new Map<string, AudioGroup>();
+  const used = new Set(variants.flatMap(({ attributes }) => attributes.get("AUDIO") ?? []));
   for (const [id, group] of groupRenditions(renditions, "AUDIO")) {
-    groups.set(id, { ...group, acodec: null, tbr: 0, includedUrl: null });
+    const named = used.size > 1 ? { audio_group: id } : {};
+    groups.set(id, { ...group, acodec: null, tbr: 0, includedUrl: null, named });
   }
   for (const { attributes, codecs, url } of variants) {
     const group = groups.get(attributes.get("AUDIO") ?? "");
@@ -233,7 +232,7 @@ function groupAudio(variants: readonly Variant[], renditions: readonly Rendition
     const isBest = group.includedUrl === null || tbr > group.tbr;
     if (codecs.acodec !== "none") {
       group.acodec ??= codecs.acodec;
-      if (isBest && isIncludedBehind(group) && isKindKnown(attributes, group)) group.includedUrl = url;
+      if (isBest && isIncludedBehind(group)) group.includedUrl = url;
     }
     group.tbr = Math.max(group.tbr, tbr);
   }

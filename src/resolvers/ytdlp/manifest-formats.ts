@@ -124,7 +124,7 @@ function isAudioUnclear(formats: readonly ListedFormat[]): boolean {
 /** Returns a format of HLS with what its playlist says of its audio. */
 function withAudioOf(format: ListedFormat, stated: ListedFormat | undefined): ListedFormat {
   if (stated === undefined) return format;
-  const { language, name, roles, audio_role, preference } = stated;
+  const { language, name, roles, audio_role, audio_group, preference } = stated;
   // What roles tell apart needs no names.
   const { name: _, ...own } = format;
   return {
@@ -133,6 +133,7 @@ function withAudioOf(format: ListedFormat, stated: ListedFormat | undefined): Li
     ...(name !== undefined && { name }),
     ...(roles !== undefined && { roles }),
     ...(audio_role !== undefined && { audio_role }),
+    ...(audio_group !== undefined && { audio_group }),
     ...(preference !== undefined && { preference }),
   };
 }

@@ -23,7 +23,7 @@ const original = Symbol("original");
  * Chooses the audio tracks that a task's options ask for, at most 20, in their order: `original` is what the format was chosen with,
  * and comes first; if it is in one stream with the video, also where its language is asked for after others. A language is the best
  * separate audio of the same manifest, else of the page, in that language: its programme rather than a description, in the
- * format's container rather than another, then of the highest bit rate. Tags stand for
+ * format's `audio_group` and container rather than another, then of the highest bit rate. Tags stand for
  * listed ones as `findLanguage` says. `all` are all languages and versions. What is not listed may be in the stream of the original; if it is not, the
  * original replaces it.
  */
@@ -89,20 +89,24 @@ function byPreference(formats: readonly Format[]): Format[] {
 }
 
 function compare(a: Format, b: Format, format: Format): number {
+  const isOfGroup = ({ audio_group }: Format) => Number(audio_group === format.audio_group);
   return (
+    isOfGroup(b) - isOfGroup(a) ||
     (b.preference ?? 0) - (a.preference ?? 0) ||
     Number(isMuxable(format, b)) - Number(isMuxable(format, a)) ||
     (b.tbr ?? 0) - (a.tbr ?? 0)
   );
 }
 
-/** A description in just this language counts less than the programme in that of a region. */
+/** A description counts less than the programme in a language that its own stands for: `en` for `en-GB`. */
 function findFormat(formats: readonly Format[], asked: string): Format | undefined {
-  const findIn = (some: readonly Format[]) => {
+  const findIn = (some: readonly Format[], tag: string | null) => {
     const languages = some.map(({ language }) => language);
-    return some[findLanguage(asked, languages)];
+    return tag === null ? undefined : some[findLanguage(tag, languages)];
   };
-  return findIn(formats.filter(isProgramme)) ?? findIn(formats);
+  const programmes = formats.filter(isProgramme);
+  const found = findIn(programmes, asked) ?? findIn(formats, asked);
+  return found && (findIn(programmes, found.language) ?? found);
 }
 
 /** No language tag is longer (RFC 5646 §4.4.1). */
