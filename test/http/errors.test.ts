@@ -407,9 +407,14 @@ describe("an invalid query", () => {
 
   it("is named in a body that lacks what is required, among the first 100 members", async () => {
     const detail = async (payload: object) => problemOf(await postTask(app, payload)).detail;
-    expect(await detail({ urls: pageUrl })).toContain('did you misspell it as "urls"?');
+    expect(await detail({ uri: pageUrl })).toContain('did you misspell it as "uri"?');
     const many = Object.fromEntries(Array.from({ length: 3_000 }, (_, n) => [`m${n}`, 1]));
     expect(await detail({ ...many, uri: pageUrl })).toContain("/url in the body is required, got nothing");
+  });
+
+  it("is told of the route that takes several URLs if it has these", async () => {
+    const problem = problemOf(await postTask(app, { urls: [pageUrl] }));
+    expect(problem.detail).toBe('/url in the body is required; for several URLs, POST /tasks/batch takes "urls"');
   });
 
   it("is said to cut a URL short rather than to have a mistaken name", async () => {

@@ -98,6 +98,7 @@ function misspelling({ type, path }: ValueError, { properties }: TObject, given:
   const isMeant = (name: string) => parent === "" && Object.hasOwn(properties, name);
   const others = comparedNames(ValuePointer.Get(given, parent)).filter((other) => !isMeant(other));
   const written = findMisspelling(path.slice(parent.length + 1), others);
+  if (path === "/url" && written === "urls") return 'is required; for several URLs, POST /tasks/batch takes "urls"';
   return written && `is required; did you misspell it as ${cut(JSON.stringify(written))}?`;
 }
 
