@@ -3,6 +3,9 @@ import { ServiceError } from "../model/errors.ts";
 /** Longest URL, in characters of its percent-encoded form (`href`), which are also its bytes. */
 export const maxUrlLength = 8192;
 
+/** Also for `example.com:8080/film`, whose host reads as a scheme. */
+const schemeRule = "must begin with https:// or http://";
+
 /**
  * Parses a page's URL as a user entered it: absolute, http or https (WHATWG URL), without user name
  * and password, at most 8192 characters long, both as written and percent-encoded. Control characters
@@ -21,7 +24,7 @@ export function parseHttpUrl(text: string): URL {
     throw problem;
   }
   if (/^\s*[a-z][a-z\d+.-]*:/i.test(text)) throw invalidUrlError("is not a valid URL", text);
-  throw invalidUrlError("must be absolute, beginning with https:// or http://", text);
+  throw invalidUrlError(schemeRule, text);
 }
 
 /**
@@ -30,7 +33,7 @@ export function parseHttpUrl(text: string): URL {
  */
 export function findUrlProblem(url: URL): ServiceError | undefined {
   if (url.protocol !== "http:" && url.protocol !== "https:") {
-    return invalidUrlError(`must have the scheme http or https, not ${shorten(url.protocol, 40)}`, url.href);
+    return invalidUrlError(schemeRule, url.href);
   }
   if (url.username !== "" || url.password !== "") {
     return invalidUrlError("must not contain a user name or password", url.href);

@@ -79,8 +79,8 @@ it.each([
 });
 
 it.each([
-  ["a file", "file:///etc/passwd", "is refused: the URL must have the scheme http or https, not file:"],
-  ["a script", "javascript:alert(1)", "is refused: the URL must have the scheme http or https"],
+  ["a file", "file:///etc/passwd", "is refused: the URL must begin with https:// or http://"],
+  ["a script", "javascript:alert(1)", "is refused: the URL must begin with https:// or http://"],
   [
     "a URL with a password",
     "http://user:hunter2@127.0.0.1/",

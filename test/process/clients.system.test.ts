@@ -72,7 +72,7 @@ describe.each(present)("the client in $name, as it is documented", ({ file, prog
 
   it("says why there is no file: what the service refuses, and what the site has not", async () => {
     const says = (words: string) => expect.objectContaining({ stderr: expect.stringContaining(words) });
-    await expect(run(command, { ...env, page: "no-url" })).rejects.toEqual(says("must be absolute"));
+    await expect(run(command, { ...env, page: "no-url" })).rejects.toEqual(says("must begin with https://"));
     const missing = run(command, { ...env, page: site.url("other.mp4") });
     await expect(missing).rejects.toEqual(says("failed with status 404"));
     expect(existsSync(join(folder, "other.mp4"))).toBe(false);
