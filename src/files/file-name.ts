@@ -20,6 +20,22 @@ export function fileName(title: string | null, ending: string, id: string): stri
   return `${stem === "" ? id : stem}${extension}`;
 }
 
+/** Returns the name of a medium: that of the other files of its task without their endings, with its extension (`mp4`). */
+export function mediumName(title: string | null, ext: string, id: string): string {
+  return fileName(title && withoutExtension(title, ext), `.${ext}`, id);
+}
+
+/**
+ * Returns a title without this extension (`mp4`) at its end, in whatever case, as its file gets it anyway; as it is if it has nothing
+ * else. It is that of the medium for all files of a task, so that their names begin alike.
+ */
+export function withoutExtension(title: string, ext: string): string {
+  const text = title.trimEnd();
+  const length = text.length - ext.length - 1;
+  const isAtEnd = ext !== "" && text.slice(Math.max(0, length)).toLowerCase() === `.${ext}`;
+  return isAtEnd && /[^\s.-]/.test(text.slice(0, length)) ? text.slice(0, length) : title;
+}
+
 /** Windows takes these names for devices, whatever follows a dot. */
 const devicePattern = /^(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$|clock\$)\s*(?:\.|$)/i;
 

@@ -1,5 +1,5 @@
 import type { OtherFile } from "../engines/engine.ts";
-import { fileName } from "../files/file-name.ts";
+import { fileName, withoutExtension } from "../files/file-name.ts";
 import type { ResultFile } from "../model/task.ts";
 
 /** A file of a task without its name. */
@@ -14,10 +14,11 @@ export function listFiles(
   others: readonly OtherFile[],
   { title, id }: { title: string | null; id: string },
 ): [ResultFile, ...ResultFile[]] {
+  const stem = title && withoutExtension(title, medium.ext);
   const names = new Set<string>();
   const withName = ({ path: _path, ext, ...file }: UnnamedFile): ResultFile => {
     const parts = tagsOf(file);
-    const nameWith = (...number: string[]) => fileName(title, `.${[...parts, ...number, ext].join(".")}`, id);
+    const nameWith = (...number: string[]) => fileName(stem, `.${[...parts, ...number, ext].join(".")}`, id);
     let name = nameWith();
     for (let number = 2; names.has(name.toLowerCase()); number += 1) name = nameWith(String(number));
     names.add(name.toLowerCase());

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { readConfig } from "../../src/config/config.ts";
-import { fileName } from "../../src/files/file-name.ts";
+import { fileName, mediumName } from "../../src/files/file-name.ts";
 import { listFiles } from "../../src/runner/list-files.ts";
 import { nameInPath } from "../../src/model/url-parts.ts";
 import { retryDelayMs } from "../../src/runner/retry-decision.ts";
@@ -100,6 +100,28 @@ describe("the files of a task", () => {
       sha256: "00",
       url: "/tasks/id/files/A%20film.en.vtt",
     });
+  });
+});
+
+describe("a title that ends with an extension", () => {
+  const file = { path: "/x", mime_type: "video/mp4", size: 1, sha256: "00" };
+  const medium = { ...file, kind: "media", ext: "mp4" } as const;
+  const others = [
+    { ...file, kind: "subtitles", ext: "vtt", language: "en" } as const,
+    { ...file, kind: "cover", ext: "jpg" } as const,
+  ];
+
+  test.each([
+    ["clip.mp4", ["clip.mp4", "clip.en.vtt", "clip.jpg"]],
+    ["CLIP.MP4 ", ["CLIP.mp4", "CLIP.en.vtt", "CLIP.jpg"]],
+    ["clip.mp4.mp4", ["clip.mp4.mp4", "clip.mp4.en.vtt", "clip.mp4.jpg"]],
+    ["clip.jpg", ["clip.jpg.mp4", "clip.jpg.en.vtt", "clip.jpg.jpg"]],
+    ["clip.mov", ["clip.mov.mp4", "clip.mov.en.vtt", "clip.mov.jpg"]],
+    ["What is mp4", ["What is mp4.mp4", "What is mp4.en.vtt", "What is mp4.jpg"]],
+    [".mp4", ["mp4.mp4", "mp4.en.vtt", "mp4.jpg"]],
+  ])("gives it once to the medium, if it is its own: %j", (title, names) => {
+    expect(listFiles(medium, others, { title, id: "id" }).map(({ name }) => name)).toEqual(names);
+    expect(mediumName(title, "mp4", "id")).toBe(names[0]);
   });
 });
 

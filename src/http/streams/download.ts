@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from "@fastify/type-provider-typebox";
 import { Type, type Static, type TSchema } from "@sinclair/typebox";
 import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from "fastify";
-import { fileName } from "../../files/file-name.ts";
+import { mediumName } from "../../files/file-name.ts";
 import { ServiceError } from "../../model/errors.ts";
 import { nameInPath } from "../../model/url-parts.ts";
 import type { PageInfo } from "../../model/page-info.ts";
@@ -75,7 +75,7 @@ export const downloadRoutes: FastifyPluginAsyncTypebox<DownloadDeps> = async (ap
     const info = { formats: [], title: null, ...read.info } as unknown as PageInfo;
     const type = likelyType(info, options);
     if (type === undefined) return reply.header("content-disposition", "attachment").send();
-    const name = fileName(info.title ?? nameInPath(url.href), `.${type.ext}`, "video");
+    const name = mediumName(info.title ?? nameInPath(url.href), type.ext, "video");
     return reply.type(type.mime_type).header("content-disposition", attachment(name)).send();
   });
 

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { sleep } from "../../async/deadline.ts";
-import { fileName } from "../../files/file-name.ts";
+import { mediumName } from "../../files/file-name.ts";
 import type { FileStore } from "../../files/files.ts";
 import type { MediaStream } from "../../files/media-stream.ts";
 import { markStreamMs } from "../../files/stream-journal.ts";
@@ -239,7 +239,7 @@ function refuseLateRetry(task: Task, maxWaitMs: number): void {
 
 function setHeaders(reply: FastifyReply, { mimeType, ext, bytes }: MediaStream, { id, url, info }: Task): void {
   reply.headers({
-    ...mediumHeaders(mimeType, fileName(info?.title ?? nameInPath(url), `.${ext}`, id)),
+    ...mediumHeaders(mimeType, mediumName(info?.title ?? nameInPath(url), ext, id)),
     ...(bytes !== null && { "content-length": bytes }),
     "accept-ranges": "none",
     "cache-control": "private, no-store",

@@ -1,5 +1,5 @@
 import { Value } from "@sinclair/typebox/value";
-import { shorten, unlikeDevice } from "../../files/file-name.ts";
+import { shorten, unlikeDevice, withoutExtension } from "../../files/file-name.ts";
 import type { ResultFile } from "../../model/task.ts";
 import { languageInName } from "../list-files.ts";
 import { type NamedTask, readField, type Template, type TemplateNode } from "./template.ts";
@@ -40,7 +40,7 @@ export function nameFiles(task: NamedTask, template: Template, { suffix = "", ha
   const longest = Math.max(nfoEnding.length, ...endings.map((ending) => Buffer.byteLength(ending)));
   const folders = template.parts.slice(0, -1).map((part) => renderPart(task, part, maxNameBytes));
   const last = renderPart(task, template.parts.at(-1) ?? [], maxNameBytes - longest - suffix.length);
-  const stem = (last === "" ? task.id : last) + suffix;
+  const stem = (last === "" ? task.id : safeName(withoutExtension(last, endings[0]?.slice(1) ?? ""))) + suffix;
   return { folders: folders.filter((name) => name !== ""), names: endings.map((ending) => stem + ending), stem };
 }
 

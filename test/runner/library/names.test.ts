@@ -39,6 +39,9 @@ describe("the path of a file", () => {
     [{ uploader: "Ann", title: "A film" }, "Ann/A film.mp4"],
     [{ uploader: "Ann" }, "Ann/id.mp4"],
     [{}, "id.mp4"],
+    [{ title: "clip.MP4" }, "clip.mp4"],
+    [{ title: "clip .mp4" }, "clip.mp4"],
+    [{ title: "clip.mov" }, "clip.mov.mp4"],
   ])("of %j is %s: what is unknown leaves with its brackets", (info, path) => {
     expect(pathOf(named(info))).toBe(path);
   });
