@@ -67,6 +67,11 @@ export function isProgramme({
   return roles.every((role) => languageRoles.has(role)) && audio_role !== "description" && audio_role !== "commentary";
 }
 
+/** Whether audio is of the group that a variant of HLS names, and in a codec that most players decode: others are only for some of them. */
+export function isOfGroup(audio: Format, { audio_group }: Format): boolean {
+  return audio.audio_group === audio_group && !isRare(audio);
+}
+
 /** Returns the audio that the site says is the original; all of it if it does not say. */
 function originalsOf(formats: readonly Format[]): readonly Format[] {
   const originals = formats.filter(({ audio_role }) => audio_role === "original");
@@ -112,7 +117,10 @@ export function createAudioFinder({
     new Map([...Map.groupBy(some, keyOf)].map(([key, listed]) => [key, bestByContainer(listed, language)]));
   const groupOf = ({ manifest_url, audio_group }: Format) => JSON.stringify([manifest_url, audio_group]);
   const byManifest = bestBy(({ manifest_url }) => manifest_url, audio);
-  const byGroup = bestBy(groupOf, audio.filter(isProgramme));
+  const byGroup = bestBy(
+    groupOf,
+    audio.filter((each) => isProgramme(each) && isOfGroup(each, each)),
+  );
   return (format) => {
     const isCertain = !hasAudio(format);
     const { manifest_url } = format;

@@ -108,6 +108,14 @@ test("a variant of less quality is played with the audio of its own group", () =
   expect(inGerman(formats[1]!)?.format_id).toBe("hls-audio-hi-de");
 });
 
+test("a group in a codec that few players decode is not played if another one is there", () => {
+  const listed = [rendition("plain", "en"), rendition("rare", "en")];
+  const variants = [...variant(800, "plain", "mp4a.40.2"), ...variant(2_000, "rare", "ac-4.02.01.01")];
+  const formats = bestFormats(readHls(["#EXTM3U", ...listed, ...variants].join("\n"), url).formats);
+  const audioOf = createAudioFinder({ formats, language: null });
+  expect([formats[0]!.format_id, audioOf(formats[0]!)?.format_id]).toEqual(["hls-2000", "hls-audio-plain-en"]);
+});
+
 test("one audio group is not named", () => {
   const { formats } = readHls(
     ["#EXTM3U", rendition("a", "en"), rendition("unused", "en"), ...variant(800, "a", "mp4a.40.2")].join("\n"),

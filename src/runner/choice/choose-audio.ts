@@ -1,5 +1,5 @@
 import type { Download, DownloadJob } from "../../engines/engine.ts";
-import { hasAudio, hasVideo, isMuxable, isProgramme, purposeKey } from "../../model/format-ranking.ts";
+import { hasAudio, hasVideo, isMuxable, isOfGroup, isProgramme, purposeKey } from "../../model/format-ranking.ts";
 import { isLanguage } from "../../remux/audio-choice.ts";
 import { findLanguage } from "../../remux/language.ts";
 import type { FileWarning } from "../../model/file-warnings.ts";
@@ -89,9 +89,8 @@ function byPreference(formats: readonly Format[]): Format[] {
 }
 
 function compare(a: Format, b: Format, format: Format): number {
-  const isOfGroup = ({ audio_group }: Format) => Number(audio_group === format.audio_group);
   return (
-    isOfGroup(b) - isOfGroup(a) ||
+    Number(isOfGroup(b, format)) - Number(isOfGroup(a, format)) ||
     (b.preference ?? 0) - (a.preference ?? 0) ||
     Number(isMuxable(format, b)) - Number(isMuxable(format, a)) ||
     (b.tbr ?? 0) - (a.tbr ?? 0)
