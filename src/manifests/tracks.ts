@@ -95,6 +95,10 @@ const characteristics: ReadonlyMap<string, TrackRole> = new Map([
   ["public.accessibility.describes-music-and-sound", "caption"],
   ["public.accessibility.enhances-speech-intelligibility", "enhanced-audio-intelligibility"],
   ["public.easy-to-read", "easyreader"],
+  // Those of Apple's players (AVMediaCharacteristic).
+  ["public.auxiliary-content", "supplementary"],
+  ["public.translation.dubbed", "dub"],
+  ["public.translation.voice-over", "dub"],
 ]);
 
 /**

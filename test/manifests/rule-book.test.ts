@@ -112,6 +112,7 @@ const cases: readonly Case[] = [
   caseOf("Representation@frameRate", "template", "25"),
   caseOf("Representation@id", "template", "x"),
   caseOf("Representation@dependencyId", "template", "w"),
+  caseOf("Representation@associationType", "template", "vdep"),
   caseOf("Role", "template", scheme("Role", roleScheme, "alternate"), inSet),
   caseOf("Accessibility", "template", scheme("Accessibility", roleScheme, "sign"), inSet),
   caseOf("EssentialProperty", "template", scheme("EssentialProperty", trickMode), inRepresentation),
@@ -152,15 +153,9 @@ const cases: readonly Case[] = [
   ...["profiles", "sar", "segmentProfiles", "maximumSAPPeriod", "startWithSAP"].map((name) =>
     caseOf(`Representation@${name}`, "template", "1"),
   ),
-  ...[
-    "maxPlayoutRate",
-    "codingDependency",
-    "scanType",
-    "tag",
-    "qualityRanking",
-    "associationId",
-    "associationType",
-  ].map((name) => caseOf(`Representation@${name}`, "template", "1")),
+  ...["maxPlayoutRate", "codingDependency", "scanType", "tag", "qualityRanking", "associationId"].map((name) =>
+    caseOf(`Representation@${name}`, "template", "1"),
+  ),
   ...["mediaStreamStructureId", "supplementalCodecs"].map((name) => caseOf(`Representation@${name}`, "template", "1")),
   ...["Rating", "Viewpoint", "InbandEventStream", "Switching"].map((name) =>
     caseOf(name, "template", scheme(name, unknown), inSet),

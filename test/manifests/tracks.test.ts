@@ -180,6 +180,24 @@ test("in another Period, the track with the same roles continues", () => {
   expect(segments("dash-d1")).toEqual(["d1-1.m4s", "d2-1.m4s"]);
 });
 
+test("of equal Periods, that with roles says which track is the programme", () => {
+  const period = (french: string, english: string) =>
+    `<Period duration="PT4S">${template}${audio("fr", 900, french, 'lang="fr"')}${audio("en", 64, english, 'lang="en"')}</Period>`;
+  const best = (...periods: string[]) =>
+    ids(openMpd(`<MPD>${periods.join("")}</MPD>`, url).listing.formats.toSorted(byQuality))[0];
+  expect(best(period("", ""), period("", role("main")))).toBe("dash-en");
+  expect(best(period(role("main"), ""), period("", ""))).toBe("dash-fr");
+  expect(best(period("", ""), period("", ""))).toBe("dash-fr");
+});
+
+test("auxiliary pictures and depth are not formats, but what is associated otherwise is", () => {
+  const associated = (types: string) =>
+    `<AdaptationSet mimeType="video/mp4"><Representation id="a" bandwidth="900" associationId="film" associationType="${types}"/></AdaptationSet>`;
+  const listed = (types: string) => ids(readDash(video("film", 300), associated(types)));
+  expect(["vdep", "cdsc auxl", "vplx\n"].map(listed)).toEqual([["dash-film"], ["dash-film"], ["dash-film"]]);
+  expect(listed("cdsc")).toEqual(["dash-a", "dash-film"]);
+});
+
 function listHls(...lines: string[]): Format[] {
   const { formats } = readHls(["#EXTM3U", ...lines].join("\n"), url);
   for (const format of formats) expect(Value.Check(Format, format)).toBe(true);
@@ -204,6 +222,22 @@ test("a described rendition comes last, even if it is the first or the default o
     );
     expect(ids(formats)).toEqual(["hls-400", "hls-audio-a-plain", "hls-audio-a-never", "hls-audio-a-described"]);
     expect(formats.at(-1)?.roles).toContain("description");
+  }
+});
+
+test("a rendition that states that it is dubbed or no part of the programme comes after others", () => {
+  for (const [word, role] of [
+    ["translation.dubbed", "dub"],
+    ["translation.voice-over", "dub"],
+    ["auxiliary-content", "supplementary"],
+  ]) {
+    const formats = bestHls(
+      media("AUDIO", "a", "other", `${own("o")},AUTOSELECT=YES,CHARACTERISTICS="public.${word}"`),
+      media("AUDIO", "a", "plain", `${own("p")},AUTOSELECT=YES,CHARACTERISTICS="public.main-program-content"`),
+      variant(400, ',AUDIO="a"'),
+    );
+    expect(ids(formats)).toEqual(["hls-400", "hls-audio-a-plain", "hls-audio-a-other"]);
+    expect(formats.map(({ roles }) => roles)).toEqual([undefined, undefined, [role]]);
   }
 });
 

@@ -22,7 +22,7 @@ export interface Joined {
  *
  * @param candidates All of one kind, in their order in the MPD.
  * @param durations Of the Periods, seconds; `null`: unknown.
- * @returns `listed`: those of the Period that offers most, without those that have no counterpart in another
+ * @returns `listed`: those of the Period that offers most, of equal ones that lasts longest, then that states most roles, without those that have no counterpart in another
  * Period, or whose language the longest Period lacks, unless that is all of them. `join` takes one of them.
  */
 export function comparePeriods(
@@ -30,8 +30,11 @@ export function comparePeriods(
   durations: readonly (number | null)[],
 ): { listed: Candidate[]; join(candidate: Candidate): Joined } {
   const periods = [...Map.groupBy(candidates, ({ representation }) => representation.period)];
+  const rolesIn = (some: readonly Candidate[]) =>
+    some.reduce((sum, { format }) => sum + (format.roles?.length ?? 0), 0);
   const [main] = periods.toSorted(
-    ([a, ofA], [b, ofB]) => ofB.length - ofA.length || (durations[b] ?? 0) - (durations[a] ?? 0) || a - b,
+    ([a, ofA], [b, ofB]) =>
+      ofB.length - ofA.length || (durations[b] ?? 0) - (durations[a] ?? 0) || rolesIn(ofB) - rolesIn(ofA) || a - b,
   );
   const offered = main?.[1] ?? [];
   const tracks = periods.map(([, others]) => [...distinctTracks(others).values()]);

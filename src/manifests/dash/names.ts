@@ -24,7 +24,7 @@ export const usedAttributes: ReadonlySet<string> = new Set(
   (
     "type mediaPresentationDuration start duration id label contentType mimeType codecs width height " +
     "frameRate bandwidth lang media initialization timescale startNumber endNumber presentationTimeOffset " +
-    "dependencyId selectionPriority audioSamplingRate availabilityStartTime timeShiftBufferDepth minimumUpdatePeriod"
+    "dependencyId associationType selectionPriority audioSamplingRate availabilityStartTime timeShiftBufferDepth minimumUpdatePeriod"
   ).split(" "),
 );
 

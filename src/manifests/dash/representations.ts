@@ -25,7 +25,7 @@ export interface DashRepresentation {
   /** URL, if it is one file; `null`: it is segmented. */
   file: URL | null;
   has_drm: boolean;
-  /** It cannot be decoded without another Representation. */
+  /** It cannot be decoded without another Representation, or adds to one. */
   isLayer: boolean;
   label: string | null;
   /** Returns the attribute of the Representation or of its nearest ancestor that has it, a ContentComponent included. */
@@ -98,9 +98,13 @@ function componentOf({ components }: MpdElement): MpdElement[] {
 /** Enhancement layers and views: LCEVC, SVC, MVC, layered HEVC. */
 const layerCodecs = /^\s*(?:lvc1|svc[12]|mvc[1-4]|mvd[1-4]|lhv1|lhe1)\b/i;
 
-/** It depends on other Representations (ISO/IEC 23009-1 §5.3.5), or on another stream by its codec. */
+/** Types of tracks that add to another one: auxiliary pictures, depth, parallax, thumbnails (ISO/IEC 14496-12 §8.3.3). */
+const addingTypes = /(?:^|\s)(?:auxl|vdep|vplx|thmb)(?:\s|$)/;
+
+/** It depends on other Representations, or adds to them (ISO/IEC 23009-1 §5.3.5), or depends on another stream by its codec. */
 function isLayer({ attributes }: MpdElement, codecs: string | undefined): boolean {
-  return (attributes.get("dependencyId") ?? "").trim() !== "" || layerCodecs.test(codecs ?? "");
+  const isAdding = addingTypes.test(attributes.get("associationType") ?? "");
+  return isAdding || (attributes.get("dependencyId") ?? "").trim() !== "" || layerCodecs.test(codecs ?? "");
 }
 
 /** A SegmentBase describes one file, unless its init section is elsewhere, or its media are to be presented at other times. */
