@@ -7,6 +7,7 @@ import {
   hasAudio,
   hasVideo,
   isMuxable,
+  isProgramme,
   type VideoCodec,
 } from "../model/format-ranking.ts";
 import type { DownloadFormat, Format, PageInfo } from "../model/page-info.ts";
@@ -26,7 +27,8 @@ export interface FormatChoice {
  *   and with the same protocol: by id, unless height, codecs, language or extension contradict it; else those that equal
  *   them in all of these and have the closest bit rate, at most 10 % apart. A `format_id` is found by itself alone.
  * - `format_id`: this format, whatever `max_height` is; with its separate audio if it has none itself.
- * - `audio_only`: the best audio-only format, in the page's language if there is one, unless the original is in a format with video;
+ * - `audio_only`: the best audio-only format, in the page's language if there is one, unless the original is in a format with video, or these
+ *   are only dubs, descriptions and the like;
  *   else the best format with audio, without its video.
  * - Otherwise the best format with video and audio: the programme before other versions, then by height, then bit rate, then muxed before separate
  *   audio, then the page's order. Video without any audio is chosen only if no format has both, audio only
@@ -159,9 +161,15 @@ function bestAudioOnly(info: PageInfo): FormatChoice {
   );
   // The site may say that the original is that in the video, and what is separate are other languages, or descriptions.
   const original = separate?.audio_role === "original" ? undefined : usable.find(isOriginalInVideo);
-  const format = original ?? separate ?? usable[0];
+  const programme = separate === null || isForAll(separate) ? undefined : usable.find(isProgrammeInVideo);
+  const format = original ?? programme ?? separate ?? usable[0];
   return { format, audio: null, audioOnly: hasVideo(format) };
 }
+
+const isForAll = (format: Format): boolean => isProgramme(format) && format.audio_role !== "dub";
+
+/** What is unknown may be no audio. */
+const isProgrammeInVideo = (format: Format): boolean => hasVideo(format) && format.acodec !== null && isForAll(format);
 
 const isOriginalInVideo = (format: Format): boolean => hasVideo(format) && format.audio_role === "original";
 

@@ -226,7 +226,7 @@ test("a described rendition comes last, even if it is the first or the default o
 });
 
 test("a rendition that states that it is dubbed or no part of the programme comes after others", () => {
-  for (const [word, role] of [
+  for (const [word, stated] of [
     ["translation.dubbed", "dub"],
     ["translation.voice-over", "dub"],
     ["auxiliary-content", "supplementary"],
@@ -237,7 +237,7 @@ test("a rendition that states that it is dubbed or no part of the programme come
       variant(400, ',AUDIO="a"'),
     );
     expect(ids(formats)).toEqual(["hls-400", "hls-audio-a-plain", "hls-audio-a-other"]);
-    expect(formats.map(({ roles }) => roles)).toEqual([undefined, undefined, [role]]);
+    expect(formats.map(({ roles }) => roles)).toEqual([undefined, undefined, [stated]]);
   }
 });
 

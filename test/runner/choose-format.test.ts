@@ -250,6 +250,18 @@ describe("audio_only", () => {
     expect(choose(formats, { audio_only: true }, { language: "de" })).toEqual(["de", null, false]);
   });
 
+  test("chooses the programme in a format with video before a separate dub or description", () => {
+    const video = { ...of("v", 720), acodec: "mp4a.40.2" };
+    const unknown = { ...video, acodec: null };
+    for (const audio_role of ["description", "commentary", "dub"] as const) {
+      const separate = formatOf("s", { ...separateAudio, audio_role });
+      expect(choose([video, separate], { audio_only: true })).toEqual(["v", null, true]);
+      expect(choose([unknown, separate], { audio_only: true })).toEqual(["s", null, false]);
+    }
+    const separate = formatOf("s", { ...separateAudio, roles: ["alternate"], preference: -1 });
+    expect(choose([video, separate], { audio_only: true })).toEqual(["s", null, false]);
+  });
+
   test("chooses the best format with audio if none is audio only", () => {
     const formats = [formatOf("mute", silentVideo), of("a", 720), of("b", 360)];
     expect(choose(formats, { audio_only: true })).toEqual(["a", null, true]);
