@@ -25,6 +25,8 @@ export interface SegmentList {
   endGaps?: number;
   /** How many segments are left out because they begin after the end that an MPD states; absent: none. */
   beyondEnd?: number;
+  /** Where its media are another version of it, and which: texts for people; absent: nowhere. */
+  replaced?: readonly string[];
 }
 
 export interface Segment {

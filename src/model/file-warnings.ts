@@ -16,7 +16,7 @@ export const fileWarnings = {
   tracks_left:
     "the stream that was downloaded contains further audio tracks, which `audio_languages` did not ask for, or further video tracks, of which a file has the first, or transparency of video, which an MP4 cannot have, or encrypted tracks beside others; or a file as published plays another audio track first",
   audio_missing:
-    "neither the page nor the media have audio in a language that was asked for; if none of the languages is there, the file has the original",
+    "neither the page nor the media have audio in a language that was asked for; if none of the languages is there, the file has the original; or a Period of an MPD has the audio in another language only, or only as a description",
   not_embedded:
     "tags, chapters, cover or subtitles could not be written into a file as published: its container cannot hold them, or its layout does not allow it; or, with `embed`, none of the page's pictures could be had as a cover",
   subtitles_missing: "subtitles that were asked for are not there, cannot be read, or lack segments",

@@ -4,16 +4,27 @@ import type { WantedSubtitles } from "../../src/engines/engine.ts";
 import { fetchTexts } from "../../src/engines/native/texts/fetch-texts.ts";
 import { TextStore } from "../../src/engines/native/texts/text-store.ts";
 import { createHttpClient } from "../../src/net/http/http-client.ts";
-import { hls, resource } from "../media/resources.ts";
+import { mpd } from "../media/dash.ts";
+import { dash, hls, resource } from "../media/resources.ts";
 import { startSite } from "../media/site.ts";
 import { makeFolder } from "../folder.ts";
 
 const text = (words: string) => resource("text/plain", Buffer.from(`WEBVTT\n\n00:01.000 --> 00:02.000\n${words}\n`));
+const mpdWith = (...languages: string[]) => {
+  const files = ["captions", "written"];
+  const periods = languages.map((language, i) => {
+    const addressing = `<SegmentList duration="4"><SegmentURL media="${files[i]}.vtt"/></SegmentList>`;
+    return [{ id: "a", mimeType: "text/vtt", codecs: "wvtt", language, addressing }];
+  });
+  return dash(mpd(periods, 4));
+};
 const site = await startSite(
   new Map([
     ["written.vtt", text("written")],
     ["captions.vtt", text("captions")],
     ["automatic.vtt", text("automatic")],
+    ["same.mpd", mpdWith("en", "en")],
+    ["other.mpd", mpdWith("en", "fr")],
     ["long.vtt", text("x".repeat(900 << 10))],
     ["broken.vtt", resource("text/plain", Buffer.from("nonsense"))],
   ]),
@@ -37,6 +48,20 @@ async function fetched(...subtitles: WantedSubtitles[]) {
   const words = texts.flatMap(({ stored }) => stored.parts().flatMap(({ cues }) => cues.map((cue) => cue.text)));
   return { words, warnings: warnings.map(({ message }) => message) };
 }
+
+it("subtitles that a Period of an MPD has in another language only are missing", async () => {
+  const wanted = (name: string) => {
+    const [url] = [site.url(name)];
+    return track("", { listings: [{ url, manifest_url: url, format_id: "text-a", ext: "vtt", name: null }] });
+  };
+  expect(await fetched(wanted("same.mpd"))).toEqual({ words: ["captions", "written"], warnings: [] });
+  expect(await fetched(wanted("other.mpd"))).toEqual({
+    words: [],
+    warnings: [
+      'the subtitles in en are missing: the subtitles cannot be read: they are not everywhere: Period 2 has this track only as "fr"',
+    ],
+  });
+});
 
 describe("subtitles that people wrote", () => {
   const reason = "the subtitles cannot be read: they are neither WebVTT nor TTML, SubRip, SubStation Alpha or LRC";

@@ -147,6 +147,20 @@ describe("Periods", () => {
     if (hasFfmpeg) expect((await decode(path)).faults).toBe("");
   });
 
+  it("that have the audio in another language have a warning", async () => {
+    const warningsOf = async (...languages: string[]) => {
+      const periods = languages.map((language) => [{ ...sound, language }]);
+      await using harness = await openEntry(open, withMpd(numbered, periods, 6.5), "main.mpd");
+      const format = { ...harness.job.format, ...audioOf(harness.site.url("main.mpd")) };
+      const { warnings } = await harness.download({ format });
+      return warnings;
+    };
+    expect(await warningsOf("en", "en-GB")).toEqual([]);
+    expect(await warningsOf("en", "fr")).toEqual([
+      { code: "audio_missing", message: 'Period 2 has this track only as "fr"' },
+    ]);
+  });
+
   it("with one codec in one Period and another in the next are refused", async () => {
     const periods = [[video], [{ ...video, codecs: "hvc1.1.6.L93.B0" }]];
     await using harness = await openEntry(open, withMpd(numbered, periods, 6), "main.mpd");

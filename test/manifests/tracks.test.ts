@@ -180,6 +180,22 @@ test("in another Period, the track with the same roles continues", () => {
   expect(segments("dash-d1")).toEqual(["d1-1.m4s", "d2-1.m4s"]);
 });
 
+test("Periods that have audio in another language or as a description only are told, those of an unknown language are not", () => {
+  const period = (...sets: string[]) => `<Period duration="PT4S">${template}${sets.join("")}</Period>`;
+  const english = audio("en", 64, role("main"), 'lang="en"');
+  const replacedIn = (second: string) => {
+    const mpd = openMpd(`<MPD>${period(english, video("v", 90))}${period(second, video("v", 90))}</MPD>`, url);
+    return [mpd.segments("dash-en").replaced, mpd.segments("dash-v").replaced];
+  };
+  const french = audio("fr", 64, role("main"), 'lang="fr"');
+  const described = audio("ad", 64, role("description"), 'lang="en-GB"');
+  expect(replacedIn(french)).toEqual([['Period 2 has this track only as "fr, main"'], undefined]);
+  expect(replacedIn(described)).toEqual([['Period 2 has this track only as "en-GB, description"'], undefined]);
+  expect(replacedIn(french + described + english)).toEqual([undefined, undefined]);
+  expect(replacedIn(audio("us", 64, "", 'lang="en-US"'))).toEqual([undefined, undefined]);
+  expect(replacedIn(audio("any", 64))).toEqual([undefined, undefined]);
+});
+
 test("of equal Periods, that with roles says which track is the programme", () => {
   const period = (french: string, english: string) =>
     `<Period duration="PT4S">${template}${audio("fr", 900, french, 'lang="fr"')}${audio("en", 64, english, 'lang="en"')}</Period>`;

@@ -7,6 +7,7 @@ export interface Representation {
   mimeType: string;
   codecs: string;
   size?: { width: number; height: number };
+  language?: string;
   /** XML of SegmentTemplate, SegmentList or SegmentBase, with BaseURL where it needs one. */
   addressing: string;
 }
@@ -25,10 +26,11 @@ export function mpd(periods: Representation[][], periodS: number): string {
   );
 }
 
-function adaptationSet({ id, mimeType, codecs, size, addressing }: Representation): string {
+function adaptationSet({ id, mimeType, codecs, size, language, addressing }: Representation): string {
+  const lang = language === undefined ? "" : ` lang="${language}"`;
   const pixels = size === undefined ? "" : ` width="${size.width}" height="${size.height}"`;
   return (
-    `<AdaptationSet mimeType="${mimeType}" segmentAlignment="true">` +
+    `<AdaptationSet mimeType="${mimeType}"${lang} segmentAlignment="true">` +
     `<Representation id="${id}" bandwidth="50000" codecs="${codecs}"${pixels}>` +
     `${addressing}</Representation></AdaptationSet>\n`
   );

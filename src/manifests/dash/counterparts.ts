@@ -1,4 +1,4 @@
-import { isWebm } from "../../model/format-ranking.ts";
+import { hasVideo, isProgramme, isWebm } from "../../model/format-ranking.ts";
 import type { Format } from "../../model/page-info.ts";
 import { codecFamily } from "../attributes.ts";
 import type { DashRepresentation } from "./representations.ts";
@@ -14,6 +14,13 @@ export interface Joined {
   representations: DashRepresentation[];
   /** Index of the first Period that has none of its container and codecs; `null`: there is none. */
   missing: number | null;
+  /** Indexes of the Periods that have it as another version only: in another language, or a description of the programme. */
+  replaced: Replacement[];
+}
+
+interface Replacement {
+  period: number;
+  by: Format;
 }
 
 /**
@@ -59,12 +66,17 @@ export function comparePeriods(
     listed,
     join({ format, representation }) {
       const index = offered.findIndex((each) => each.representation === representation);
-      const joined: Joined = { representations: [], missing: null };
+      const joined: Joined = { representations: [], missing: null, replaced: [] };
       for (const [period, others] of periods) {
         const isOwn = period === representation.period;
         const found = isOwn ? representation : bestCounterpart(others, format, { representation, index });
-        if (found !== undefined) joined.representations.push(found);
-        else joined.missing ??= period;
+        if (found === undefined) {
+          joined.missing ??= period;
+          continue;
+        }
+        joined.representations.push(found);
+        const by = others.find((other) => other.representation === found)?.format;
+        if (by !== undefined && isOtherVersion(by, format)) joined.replaced.push({ period, by });
       }
       return joined;
     },
@@ -130,6 +142,13 @@ function bestCounterpart(
 function isLess(a: readonly number[], b: readonly number[]): boolean {
   const at = a.findIndex((value, index) => value !== b[index]);
   return at !== -1 && (a[at] ?? 0) < (b[at] ?? 0);
+}
+
+/** What does not state its language may be in any. */
+function isOtherVersion(other: Format, format: Format): boolean {
+  const isKnown = other.language !== null && format.language !== null;
+  const isOther = isKnown && languageDistance(other.language, format.language) === 2;
+  return isOther || (!hasVideo(format) && isProgramme(format) && !isProgramme(other));
 }
 
 /** Counts the roles that only one of them has. */

@@ -10,7 +10,7 @@ import {
   availabilityOf,
   refreshOf,
 } from "./periods.ts";
-import { mostSimilar } from "./counterparts.ts";
+import { type Joined, mostSimilar } from "./counterparts.ts";
 import { listDashFormats } from "./formats.ts";
 import { segmentsOf } from "./segments.ts";
 import { type Mpd, parseMpd } from "./xml.ts";
@@ -86,16 +86,15 @@ export function openMpd(text: string, url: URL, base = 0) {
         texts.find(({ format }) => format.format_id === formatId) ??
         (before && mostSimilar(listed, before));
       if (found === undefined) throw refusalError("format_unavailable", url, `it lists no format ${quote(formatId)}`);
-      const { representations, missing } = found.join();
-      const isProtected = found.format.has_drm || representations.some(({ has_drm }) => has_drm);
-      if (isProtected)
-        throw refusalError("drm_protected", url, "its keys come from a licence server (ContentProtection)");
+      const { representations, missing, replaced } = found.join();
+      checkProtection([found.format, ...representations], url);
       // What a live stream lacks for a while is a gap in it.
       if (missing !== null && hasEnded) throw discontinuedError(formatId, missing, url);
       const { segments, ...beyond } = segmentsOf(representations, periods, url, availability);
+      const others = { ...beyond, ...(replaced.length > 0 && { replaced: replaced.map(describeReplacement) }) };
       const isDated = availability !== null && segments.every(({ dateMs }) => dateMs !== undefined);
       if (!hasEnded) return { segments, hasEnded, isDated, refreshS: refreshOf(root, longestOf(segments)) };
-      if (segments.length > 0) return { segments, hasEnded, refreshS: 0, ...(isDated && { isDated }), ...beyond };
+      if (segments.length > 0) return { segments, hasEnded, refreshS: 0, ...(isDated && { isDated }), ...others };
       throw invalidManifestError(url, `${quote(formatId)} must have segments`);
     },
   };
@@ -104,6 +103,11 @@ export function openMpd(text: string, url: URL, base = 0) {
 function checkPresentation({ unread, hasLinks }: Mpd, url: URL): void {
   if (unread !== null) throw invalidManifestError(url, unread);
   if (hasLinks) throw invalidManifestError(url, "its links to remote elements (xlink:href) must be resolved");
+}
+
+function checkProtection(found: readonly Pick<Format, "has_drm">[], url: URL): void {
+  if (found.every(({ has_drm }) => !has_drm)) return;
+  throw refusalError("drm_protected", url, "its keys come from a licence server (ContentProtection)");
 }
 
 function longestOf(segments: readonly Segment[]): number {
@@ -118,6 +122,11 @@ function refusalError(code: "drm_protected" | "format_unavailable", url: URL, re
 function discontinuedError(formatId: string, period: number, url: URL): ServiceError {
   const reason = `Period ${period + 1} has nothing of the container and codecs of ${quote(formatId)}`;
   return refusalError("format_unavailable", url, reason);
+}
+
+function describeReplacement({ period, by: { language, roles = [] } }: Joined["replaced"][number]): string {
+  const words = [language, ...roles].filter((word) => word !== null);
+  return `Period ${period + 1} has this track only as ${quote(words.join(", "))}`;
 }
 
 function quote(text: string): string {

@@ -48,6 +48,7 @@ export function findFileWarnings(fetched: FetchStatsBySource, file: FileStats): 
       ["times_changed", unorderedSegments(joined)],
       ["duration_differs", [...(durationS === null ? [] : differentDurations(fetched, durationS)), ...segments.left]],
       ["stream_lost", segments.lost],
+      ["audio_missing", segments.replaced],
     ]);
   }
   const { tracks } = written;
@@ -60,6 +61,7 @@ export function findFileWarnings(fetched: FetchStatsBySource, file: FileStats): 
     ["track_missing", missingTracks(tracks, listedKinds, written.listed)],
     ["tracks_left", leftTracks(written.left)],
     ["stream_lost", segments.lost],
+    ["audio_missing", segments.replaced],
   ]);
 }
 
@@ -79,6 +81,7 @@ function findCutWarnings(
     ["track_missing", written === null ? [] : missingTracks(tracks, listedKinds, written.listed)],
     ["tracks_left", leftTracks(written?.left ?? { video: 0, audio: cut.leftAudio })],
     ["stream_lost", segments.lost],
+    ["audio_missing", segments.replaced],
   ]);
 }
 

@@ -63,6 +63,7 @@ export async function* fetchSegments(
     stats.missing += 1;
   }
   stats.beyondEnd = list.beyondEnd ?? 0;
+  stats.replaced = list.replaced ?? [];
   const readKey = createKeyReader(options.client, { headers, signal });
   const mirrors = new Mirrors(list, source.mirrors);
   const fetchFrom = async (place: SegmentList, request: SegmentRequest, index = 0) => {

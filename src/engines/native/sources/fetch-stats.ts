@@ -9,7 +9,7 @@ interface UnlistedSegments {
   segments: number | null;
 }
 
-const maxUnlistedShown = 3;
+const maxShown = 3;
 
 /** More than what is lost where advertisements are joined, and hardly noticed. */
 export const usualGapS = 1;
@@ -43,6 +43,8 @@ export class FetchStats {
   isInitChanged = false;
   /** Segments that begin after the end that their MPD states, and are not fetched. */
   beyondEnd = 0;
+  /** Where the manifest has another version of the media only, such as another language. */
+  replaced: readonly string[] = [];
   /** Computed segments at the end of a Period that do not exist: all media may have come before them. */
   absent = 0;
   /** How often segments of a live stream were not listed; the first few times. */
@@ -84,7 +86,7 @@ export class FetchStats {
   addUnlisted(segments: UnlistedSegments): void {
     const { unlisted } = this;
     unlisted.count += 1;
-    if (unlisted.first.length < maxUnlistedShown) unlisted.first.push(segments);
+    if (unlisted.first.length < maxShown) unlisted.first.push(segments);
   }
 }
 
@@ -132,6 +134,12 @@ export function describeSegments(fetched: FetchStatsBySource, tracks: readonly W
       if (beyondEnd === 0) return [];
       const [segments, are] = beyondEnd === 1 ? ["1 segment", "is"] : [`${beyondEnd} segments`, "are"];
       return [`${segments}${what} after the end that the manifest states ${are} left out`];
+    }),
+    /** Where the media are another version. */
+    replaced: ofSources(fetched, ({ replaced }) => {
+      const rest = replaced.length - maxShown;
+      const shown = replaced.slice(0, maxShown);
+      return rest > 0 ? [...shown, `and so at ${places(rest)} more`] : shown;
     }),
     /** Where the lists of a stream have no media. */
     unlisted: ofSources(fetched, ({ unlisted }, what) => {

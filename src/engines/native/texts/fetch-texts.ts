@@ -144,7 +144,8 @@ class TextFetcher {
       sink.add({ cues, map: null, place: null });
       return null;
     }
-    const { segments, hasEnded } = await this.#listSegments(listing, headers);
+    const { segments, hasEnded, replaced } = await this.#listSegments(listing, headers);
+    if (replaced !== undefined) throw invalidSubtitlesError(`they are not everywhere: ${replaced[0]}`);
     if (!hasEnded) throw invalidSubtitlesError("those of a live stream are not recorded");
     if (segments.length > maxSegments) {
       throw invalidSubtitlesError(`they have ${segments.length} segments, the limit is ${maxSegments}`);
