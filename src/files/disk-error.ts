@@ -5,7 +5,7 @@ import { ServiceError, systemErrorCode } from "../model/errors.ts";
  * `unavailable`.
  * Returns any other error as it is. If closing a file failed after another failure, that one counts.
  *
- * @param tried Completes "cannot …", e.g. "open the file of task 42".
+ * @param tried Completes "cannot …", e.g. "open the file of task 42"; clients see it, so it has no path of this machine.
  */
 export function diskError(tried: string, error: unknown): unknown {
   if (error instanceof SuppressedError) return diskError(tried, error.suppressed);

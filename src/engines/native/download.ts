@@ -60,7 +60,7 @@ export async function download(job: DownloadJob, context: WorkerDownloadContext)
     }
   } catch (error) {
     context.signal.throwIfAborted();
-    throw diskError(`download into ${job.folder}`, error);
+    throw diskError(`download into ${basename(job.folder)}`, error);
   }
 }
 

@@ -1,3 +1,4 @@
+import { basename } from "node:path";
 import { diskError } from "../../../files/disk-error.ts";
 import { isServiceError, ServiceError } from "../../../model/errors.ts";
 import { type Mp4Summary, readMp4Summary } from "../../../remux/mp4/read/summary.ts";
@@ -36,7 +37,7 @@ export async function inspectFile(path: string, isLengthKnown = true): Promise<M
     if (isCompleteFile(path)) return info;
     throw truncatedError();
   } catch (error) {
-    const cause = diskError(`read ${path}`, error);
+    const cause = diskError(`read ${basename(path)}`, error);
     if (cause instanceof ServiceError) throw cause;
     if (!isCompleteFile(path)) throw truncatedError(cause);
     const text = textKind(path);

@@ -90,7 +90,7 @@ export async function mergeFiles(options: MergeOptions) {
     return { isMp4: !isMatroska && !isCopied, originS, details, tracks, warnings };
   } catch (error) {
     options.signal.throwIfAborted();
-    const cause = diskError(`write ${options.target}`, error);
+    const cause = diskError("write the file", error);
     if (cause instanceof ServiceError) throw cause;
     const named = await describeFiles(options.files.filter(({ role }) => role !== "further").map(({ path }) => path));
     throw new ServiceError("format_unavailable", `${named} cannot be put into MP4 or WebM`, { cause });

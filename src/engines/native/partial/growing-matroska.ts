@@ -63,7 +63,7 @@ export async function copyGrowing(
     if (isCopied) return copy;
   } catch (error) {
     using _ = copy;
-    throw diskError(`write ${target}`, error);
+    throw diskError(`write ${basename(target)}`, error);
   }
   copy.discard();
   return null;

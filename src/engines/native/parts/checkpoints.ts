@@ -1,3 +1,4 @@
+import { basename } from "node:path";
 import { diskError } from "../../../files/disk-error.ts";
 import { syncFile } from "./disk-writes.ts";
 import type { Journal } from "./journal.ts";
@@ -66,7 +67,7 @@ export class Checkpoints {
       if (part.isRemoved) return;
       // The system may have dropped the bytes that it could not write.
       if (!this.#isStopped) await this.#journal.add({ type: "lost", part: name });
-      throw diskError(`flush ${path}`, error);
+      throw diskError(`flush ${basename(path)}`, error);
     }
     if (this.#isStopped || part.isRemoved || part.generation !== generation) return;
     part.synced = size;

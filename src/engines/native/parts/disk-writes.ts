@@ -1,4 +1,5 @@
 import { type FileHandle, lstat, open, unlink } from "node:fs/promises";
+import { basename } from "node:path";
 import { noFollow } from "../../../files/no-follow.ts";
 import { diskError, unlessMissing, withDiskError } from "../../../files/disk-error.ts";
 
@@ -61,7 +62,7 @@ interface PartWriterHooks {
 
 /** Opens a file for writing from byte `start`; 0 replaces it, so that readers of the old one keep that. @throws ServiceError `disk_full`, `unavailable` */
 export function openPartWriter(path: string, start: number, hooks: PartWriterHooks): Promise<PartWriter> {
-  return withDiskError(`open ${path}`, async () => {
+  return withDiskError(`open ${basename(path)}`, async () => {
     if (start === 0) await removeFile(path);
     const file = await open(path, start === 0 ? noFollow.overwrite : noFollow.update);
     return new PartWriter(path, file, start, hooks);
@@ -148,6 +149,6 @@ export class PartWriter {
   }
 
   #throwFailure(): void {
-    if (this.#failure !== undefined) throw diskError(`write ${this.#path}`, this.#failure);
+    if (this.#failure !== undefined) throw diskError(`write ${basename(this.#path)}`, this.#failure);
   }
 }

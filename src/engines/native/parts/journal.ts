@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { type FileHandle, lstat, open, readdir, readFile, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { createBatches } from "../../../async/batches.ts";
 import { diskError, unlessMissing, withDiskError } from "../../../files/disk-error.ts";
 import { assertKind, noFollow } from "../../../files/no-follow.ts";
@@ -36,7 +36,7 @@ export async function openJournal(folder: string, identity: string): Promise<Jou
       throw error;
     }
   } catch (error) {
-    throw diskError(`open the journal of ${folder}`, error);
+    throw diskError(`open the journal of ${basename(folder)}`, error);
   }
 }
 

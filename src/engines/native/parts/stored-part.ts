@@ -1,5 +1,5 @@
 import { lstat, open, rm, truncate } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { diskError, isMissing, withDiskError } from "../../../files/disk-error.ts";
 import { noFollow } from "../../../files/no-follow.ts";
 import type { ByteRange } from "../../../net/byte-range.ts";
@@ -99,7 +99,7 @@ export class StoredPart {
       this.synced = Math.min(recorded.synced, trusted);
       this.isComplete = trusted === recorded.size;
     } catch (error) {
-      if (!isMissing(error)) throw diskError(`open ${path}`, error);
+      if (!isMissing(error)) throw diskError(`open ${basename(path)}`, error);
     }
   }
 
@@ -115,7 +115,7 @@ export class StoredPart {
     await this.#journal.add({ type: "lost", part: this.name });
     // As in `begin`.
     if (this.synced > 0) await this.#journal.sync();
-    await withDiskError(`remove ${this.path}`, () => rm(this.path, { force: true }));
+    await withDiskError(`remove ${basename(this.path)}`, () => rm(this.path, { force: true }));
   }
 
   /** Restarts a part whose file was emptied. The file must not be written before this resolves. */

@@ -1,4 +1,5 @@
 import { open } from "node:fs/promises";
+import { basename } from "node:path";
 import { withDiskError } from "../../../files/disk-error.ts";
 import { noFollow } from "../../../files/no-follow.ts";
 import { isUpstreamError } from "../../../model/errors.ts";
@@ -68,7 +69,7 @@ async function cut(part: Part, whole: FetchedPart): Promise<FetchedPart> {
   if (range === null || size === undefined || size === null) throw tooShortError(part, whole.size);
   const path = `${whole.path}-${name}`;
   const [start, end] = [range.offset, range.offset + size - 1];
-  await withDiskError(`write ${path}`, async () => {
+  await withDiskError(`write ${basename(path)}`, async () => {
     await using from = await open(whole.path, noFollow.read);
     await using to = await open(path, noFollow.overwrite);
     if (size > 0) await to.writeFile(from.createReadStream({ start, end, autoClose: false }));
