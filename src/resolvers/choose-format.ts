@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { urlForMessage } from "../net/http-url.ts";
 import { ServiceError } from "../model/errors.ts";
 import {
@@ -11,7 +12,7 @@ import {
   type VideoCodec,
 } from "../model/format-ranking.ts";
 import type { DownloadFormat, Format, PageInfo } from "../model/page-info.ts";
-import type { Task, TaskOptions } from "../model/task.ts";
+import type { TaskOptions } from "../model/task.ts";
 
 export interface FormatChoice {
   format: DownloadFormat;
@@ -56,14 +57,29 @@ export function chooseFormat(info: PageInfo, options: TaskOptions, before: Forma
   return bestVideo(withoutDrm(within), audioOf, preferred_codecs);
 }
 
-/** Returns what an earlier run of the task has chosen; `null` if there is none. */
-export function earlierChoice({ info, options }: Task): FormatChoice | null {
+/** Returns what the options ask for; `null` if nothing of it is listed, or no page was read. */
+export function chooseIfListed(info: PageInfo | null, options: TaskOptions): FormatChoice | null {
   try {
     return info && chooseFormat(info, options);
   } catch {
-    // It had chosen nothing.
     return null;
   }
+}
+
+/** Returns what the options ask for of a page without the format of `before`; `null`: nothing of the same kind. */
+export function chooseInstead(before: FormatChoice, left: PageInfo, options: TaskOptions): FormatChoice | null {
+  const choice = chooseIfListed(left, options);
+  return choice !== null && isSameKind(choice, before) ? choice : null;
+}
+
+/** Whether both are of the same version of a video, with audio or without. */
+function isSameKind(a: FormatChoice, b: FormatChoice): boolean {
+  const kindOf = ({ format, audio, audioOnly }: FormatChoice) => {
+    const { acodec, roles = [] } = format;
+    const { language, audio_role = null } = audio ?? format;
+    return [hasVideo(format), audioOnly, audio === null && acodec === "none", language, audio_role, roles];
+  };
+  return isDeepStrictEqual(kindOf(a), kindOf(b));
 }
 
 /** Returns the formats of `before` among these; undefined if one of them is missing. */

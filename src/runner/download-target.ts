@@ -3,14 +3,13 @@ import { Value } from "@sinclair/typebox/value";
 import type { Download } from "../engines/engine.ts";
 import { boundInfo } from "../model/bounded-info.ts";
 import type { FileWarning } from "../model/file-warnings.ts";
-import { hasVideo } from "../model/format-ranking.ts";
-import { isServiceError, ServiceError, unlessUnreadable } from "../model/errors.ts";
+import { isServiceError, ServiceError } from "../model/errors.ts";
 import { type DownloadFormat, PageInfo, publicInfo } from "../model/page-info.ts";
 import type { Task, TaskOptions } from "../model/task.ts";
 import { isManifest } from "../parsers/media-type.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import { PlaylistFound, withEntryMetadata } from "./choice/entries.ts";
-import { chooseFormat, earlierChoice, type FormatChoice } from "../resolvers/choose-format.ts";
+import { chooseFormat, chooseIfListed, chooseInstead, type FormatChoice } from "../resolvers/choose-format.ts";
 
 /** What is downloaded, and the page that lists it. */
 export interface Target {
@@ -57,7 +56,7 @@ export async function downloadTarget(
   task: Task,
   deps: DownloadTargetDeps,
 ): Promise<{ target: Target; download: Download }> {
-  let target = await resolveTarget(task, earlierChoice(task), deps, true);
+  let target = await resolveTarget(task, chooseIfListed(task.info, task.options), deps, true);
   let refusal: unknown;
   for (let refreshes = 0; ; refreshes += 1) {
     const bytesBefore = deps.bytes;
@@ -83,26 +82,17 @@ export async function downloadTarget(
 
 /** Returns the target with the next format of the same kind; `null`: there is none, or none may take the place of the one that is asked for. */
 function nextTarget(
-  { page, choice: { format, ...before }, warnings }: Target,
+  { page, choice, warnings }: Target,
   options: TaskOptions,
   { message: why }: ServiceError,
 ): Target | null {
   if (options.format_id !== undefined || warnings.length >= maxSkipped) return null;
-  const left = { ...page, formats: page.formats.filter(({ format_id }) => format_id !== format.format_id) };
-  const choice = unlessUnreadable(() => chooseFormat(left, options));
-  if (choice === undefined || !isSameKind(choice, { format, ...before })) return null;
-  const message = `the format ${format.format_id} was left, as its server does not have it: ${why}`;
-  return { page: left, choice, warnings: [...warnings, { code: "format_left", message }] };
-}
-
-/** Whether both are of the same version of a video, with audio or without. */
-function isSameKind(a: FormatChoice, b: FormatChoice): boolean {
-  const kindOf = ({ format, audio, audioOnly }: FormatChoice) => {
-    const { acodec, roles = [] } = format;
-    const { language, audio_role = null } = audio ?? format;
-    return [hasVideo(format), audioOnly, audio === null && acodec === "none", language, audio_role, roles];
-  };
-  return isDeepStrictEqual(kindOf(a), kindOf(b));
+  const { format_id: id } = choice.format;
+  const left = { ...page, formats: page.formats.filter(({ format_id }) => format_id !== id) };
+  const next = chooseInstead(choice, left, options);
+  if (next === null) return null;
+  const message = `the format ${id} was left, as its server does not have it: ${why}`;
+  return { page: left, choice: next, warnings: [...warnings, { code: "format_left", message }] };
 }
 
 /**

@@ -6,13 +6,13 @@ import type { FileWarning } from "../model/file-warnings.ts";
 import { hasVideo } from "../model/format-ranking.ts";
 import { type DownloadFormat, type Format, pageUrlOf, type PageInfo } from "../model/page-info.ts";
 import type { ResultFile, Task, TaskFile, TaskOptions } from "../model/task.ts";
-import type { MediaRange } from "../remux/samples.ts";
 import { nameInPath } from "../model/url-parts.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
 import type { FindSkips, SkipSegment } from "../resolvers/sponsor-block.ts";
 import { chooseAudio, warnOfMissing } from "./choice/choose-audio.ts";
 import { chooseSubtitles, ownLanguages, warnOfMissingSubtitles } from "./choice/choose-subtitles.ts";
-import { describeMedia, upToEnd, withoutSegments } from "./choice/describe-media.ts";
+import { describeMedia } from "./choice/describe-media.ts";
+import { findSkips, rangesToKeep, type Skips } from "./choice/skips.ts";
 import { checkFile } from "./check-file.ts";
 import { downloadTarget, type Target } from "./download-target.ts";
 import { listFiles } from "./list-files.ts";
@@ -89,7 +89,7 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
     download: async (current) => {
       const folder = await files.openWorkFolder(task.id);
       signal.throwIfAborted();
-      skips = await findSkips(current.page, task.options, deps, signal);
+      skips = await findSkips(current.page, task.options, deps.findSkips, signal);
       return downloadWithin(limit, current, { folder, options: task.options, ...skips }, deps, run);
     },
     get bytes() {
@@ -100,10 +100,10 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
   if (!(await taskLease.renew())) throw signal.reason ?? new Interruption("leaseExpired");
   signal.throwIfAborted();
   const others = download.others.map(({ path }) => path);
+  const warnings = [...target.warnings, ...listWarnings(download, target, task.options, skips)];
   await deps.library?.expect(task.id, task.owner);
   await files.saveResult(task.id, download.path, others);
   const title = target.page.title ?? nameInPath(task.url);
-  const warnings = [...target.warnings, ...listWarnings(download, target, task.options, skips)];
   const { path, ext, mime_type, size, sha256, duration, width, height } = download;
   const medium = { kind: "media", path, ext, mime_type, size, sha256 } as const;
   const listed = listFiles(medium, download.others, { title, id: task.id });
@@ -165,7 +165,7 @@ async function downloadWithin(
     description: describeMedia(page, marked),
     embed: embeddingOf(options, marked.length > 0),
   };
-  const ranges = rangesOf(options, skipped);
+  const ranges = rangesToKeep(options, skipped);
   const audioOnly = options.audio_only === true || isOfVideo(choice.format, page);
   const isAudioFile = audioOnly || ranges.length > 0;
   const texts = { subtitles: chooseSubtitles(page, options).wanted, ownSubtitles: ownLanguages(options) };
@@ -201,39 +201,6 @@ function isOfVideo(format: DownloadFormat, { formats }: PageInfo): boolean {
 function embeddingOf({ embed }: TaskOptions, isMarked: boolean): Embedding {
   if (embed === undefined) return isMarked ? "all" : "made";
   return embed ? "all" : "none";
-}
-
-/** What a task skips in a video; a warning if that cannot be known. */
-interface Skips {
-  segments: SkipSegment[];
-  warnings: FileWarning[];
-}
-
-/** Returns what the task skips in the video. */
-async function findSkips(
-  page: PageInfo,
-  { skip }: TaskOptions,
-  { findSkips: find }: ProduceFileDeps,
-  signal: AbortSignal,
-): Promise<Skips> {
-  if (skip === undefined) return { segments: [], warnings: [] };
-  try {
-    return { segments: upToEnd(await find(page, skip, signal), page.duration), warnings: [] };
-  } catch (error) {
-    signal.throwIfAborted();
-    if (!(error instanceof ServiceError)) throw error;
-    const message = `nothing was left out, as SponsorBlock did not say what to leave out: ${error.message}`;
-    return { segments: [], warnings: [{ code: "skip_unavailable", message }] };
-  }
-}
-
-/** @throws ServiceError `format_unavailable` if nothing is left. */
-function rangesOf({ ranges = [] }: TaskOptions, segments: readonly SkipSegment[]): MediaRange[] {
-  const wanted = ranges.map(({ start, end }) => ({ startS: start, endS: end ?? Infinity }));
-  if (segments.length === 0) return wanted;
-  const left = withoutSegments(wanted, segments);
-  if (left.length > 0) return left;
-  throw new ServiceError("format_unavailable", "nothing is left of the video without the segments to be skipped");
 }
 
 /** Adds to the engine's `too_large` which limit that was; returns other errors as they are. */
