@@ -38,3 +38,15 @@ export const secretPrefix = "unreel_";
 export function withoutSecrets(text: string): string {
   return text.replaceAll(/\bunreel_[\w-]+/g, `${secretPrefix}…`);
 }
+
+/**
+ * Returns the path of a request with what may be secrets replaced. If characters of one are percent-encoded, which does not keep it from
+ * working, what follows the first of them is left out.
+ */
+export function pathWithoutSecrets(path: string): string {
+  const decoded = path.replaceAll(/%([\da-f]{2})/gi, (_, code: string) =>
+    String.fromCharCode(Number.parseInt(code, 16)),
+  );
+  const isHidden = decoded !== path && withoutSecrets(decoded) !== decoded;
+  return withoutSecrets(isHidden ? `${path.split("%", 1)[0]}…` : path);
+}

@@ -103,6 +103,28 @@ test("the line has the name of the key, also of one that may not do this; of a w
   expect(text).not.toMatch(/unreel_[\w-]/);
 });
 
+test("the line has no secret of the path, even if some of its characters are percent-encoded", async () => {
+  const { app, lines, anna } = await start();
+  const secret = anna.secret.replace("unreel_", "");
+  const encoded = secret.replace(/.$/, (last) => `%${last.charCodeAt(0).toString(16)}`);
+  const written = [
+    `unreel_${secret}`,
+    `%75nreel_${secret}`,
+    `unreel%5F${secret}`,
+    `%20unreel_${secret}`,
+    `unreel_${encoded}`,
+  ];
+  for (const each of [...written, "A%20film"]) await app.inject({ url: `/tasks/${each}`, headers: anna.headers });
+  expect(lines.map(({ path }) => path)).toEqual([
+    "/tasks/unreel_…",
+    "/tasks/…",
+    "/tasks/unreel…",
+    "/tasks/…",
+    "/tasks/unreel_……",
+    "/tasks/A%20film",
+  ]);
+});
+
 test("the line of a failed request has the code of the error", async () => {
   const { app, lines, root } = await start();
   for (const url of ["/info?url=ftp://a.test/", "/tasks/unknown", "/tasks/?limit=0", "/nothing"])

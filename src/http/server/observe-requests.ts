@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, LogController } from "fastify";
-import { withoutSecrets } from "../../model/access-key.ts";
+import { pathWithoutSecrets } from "../../model/access-key.ts";
 import { parseTraceparent, traceIdOf } from "../../model/trace-context.ts";
 
 export interface AppObserver {
@@ -117,7 +117,7 @@ function log(request: FastifyRequest, outcome: object, message: string, level: "
 /** Without the query: a URL in it may contain a secret. */
 function askedOf({ method, url }: FastifyRequest) {
   const [path = ""] = url.split("?", 1);
-  return { method, path: withoutSecrets(path) };
+  return { method, path: pathWithoutSecrets(path) };
 }
 
 /** Logs and reports a request for which no hook is run, as its path cannot be decoded; `client` as in its `contact`, which it does not have. */
