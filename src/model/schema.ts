@@ -105,10 +105,11 @@ export function brokenRule({ type, schema, value }: ValueError): string {
       ? `must be written as in ${schema["examples"].map((example) => JSON.stringify(example)).join(" or ")}`
       : `must match ${schema["pattern"]}`;
   }
+  // Times are the only numbers with a limit that are no integers.
   if (schema["type"] === "number" && schema["maximum"] !== undefined) {
     const least =
       schema["minimum"] !== undefined ? `from ${schema["minimum"]}` : `over ${schema["exclusiveMinimum"]}, up`;
-    return `must be a number ${least} to ${schema["maximum"]}`;
+    return `must be a number of seconds ${least} to ${schema["maximum"]}`;
   }
   if (schema["type"] === "string" && typeof value === "string") {
     return `must be ${schema["minLength"] ?? 1} to ${schema["maxLength"]} characters long`;

@@ -115,7 +115,10 @@ describe("the options of GET /download", () => {
     ["subtitles=en", '/subtitles in the query must be a boolean or an object in JSON, as in subtitles={"languages":'],
     ['subtitles={"languages":"all","auto":true}', "/subtitles/auto in the query is unknown, must be one of languages"],
     ['ranges=[{"start":5,"end":1}]', '/ranges/0/end in the query must be more than "start", 5, got 1'],
-    ['ranges=[{"start":"a","end":1}]', '/ranges/0/start in the query must be a number from 0 to 10000000, got "a"'],
+    [
+      'ranges=[{"start":"a","end":1}]',
+      '/ranges/0/start in the query must be a number of seconds from 0 to 10000000, got "a"',
+    ],
     ["skip_mode=chapters", '/skip_mode in the query needs "skip"'],
     ["max_heigth=720", "/max_heigth in the query is unknown; did you mean /max_height?"],
     ["entries=all", "/entries in the query is unknown, must be one of url, format_id"],

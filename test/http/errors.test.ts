@@ -135,14 +135,14 @@ describe("an invalid body", () => {
       `{"url":"${pageUrl}","options":{"ranges":[{"start":-1,"end":2}]}}`,
       400,
       "invalid_request",
-      "/options/ranges/0/start in the body must be a number from 0 to 10000000, got -1",
+      "/options/ranges/0/start in the body must be a number of seconds from 0 to 10000000, got -1",
     ],
     [
       "a range that ends at its start",
       `{"url":"${pageUrl}","options":{"ranges":[{"start":0,"end":0}]}}`,
       400,
       "invalid_request",
-      "/options/ranges/0/end in the body must be a number over 0, up to 10000000, got 0",
+      "/options/ranges/0/end in the body must be a number of seconds over 0, up to 10000000, got 0",
     ],
     [
       "entries in a form that is not known",
