@@ -99,6 +99,21 @@ test("an audio-only variant is audio; unknown codecs stay unknown", () => {
   ]);
 });
 
+test("video may have audio if the CODECS of no variant with video and no group states any", () => {
+  const codecsOf = (...streams: string[]) =>
+    read(
+      ...streams.flatMap((stream, i) => [`#EXT-X-STREAM-INF:BANDWIDTH=${i + 1},${stream}`, `${i}.m3u8`]),
+    ).formats.map(({ acodec }) => acodec);
+  const [silent, muxed, audio] = ["avc1.42e01e", "avc1.42e01e,mp4a.40.2", "mp4a.40.2"].map(
+    (each) => `CODECS="${each}"`,
+  );
+  expect(codecsOf(silent!, audio!)).toEqual([null, "mp4a.40.2"]);
+  expect(codecsOf(silent!)).toEqual([null]);
+  expect(codecsOf(silent!, muxed!)).toEqual(["none", "mp4a.40.2"]);
+  expect(codecsOf(silent!, `${silent},AUDIO="a"`)).toEqual(["none", "none"]);
+  expect(codecsOf(silent!, "RESOLUTION=64x36")).toEqual(["none", null]);
+});
+
 test("a variant with a frame rate is video although its CODECS name audio alone", () => {
   const kindOf = (rate: string) =>
     read(`#EXT-X-STREAM-INF:BANDWIDTH=1000,CODECS="mp4a.40.2",FRAME-RATE=${rate}`, "a.m3u8").formats[0]?.vcodec;

@@ -1,5 +1,5 @@
 import { parsePixels } from "../../parsers/quantities.ts";
-import { type Codecs, framesPerSecond, kilobits } from "../attributes.ts";
+import { framesPerSecond, kilobits } from "../attributes.ts";
 import type { Format } from "../../model/page-info.ts";
 import { createFormatIds, type ManifestFormat, maxFormats } from "../manifest.ts";
 import { isFlat, preferences, type TrackStatement } from "../tracks.ts";
@@ -11,15 +11,8 @@ import {
   type Rendition,
   rolesBeyondGroup,
 } from "./groups.ts";
-import type { Attributes } from "./lines.ts";
 import { unknownHlsFormat } from "./media.ts";
-
-/** An EXT-X-STREAM-INF. */
-export interface Variant {
-  attributes: Attributes;
-  codecs: Codecs;
-  url: URL;
-}
+import { scoresOf, type Variant, withPossibleAudio } from "./variants.ts";
 
 interface AudioGroup extends Group {
   acodec: string | null;
@@ -45,7 +38,7 @@ export function listHlsFormats(
 ): ManifestFormat[] {
   nameRenditions(renditions);
   const audioGroups = groupAudio(variants, renditions);
-  const listed = listVideos(variants, groupRenditions(renditions, "VIDEO"), audioGroups);
+  const listed = listVideos(withPossibleAudio(variants), groupRenditions(renditions, "VIDEO"), audioGroups);
   const ordered = orderGroups(
     audioGroups,
     variants,
@@ -111,14 +104,6 @@ function listAngles({ renditions }: Group, main: FormatPart, variantUrl: URL): L
     const statement = { roles, priority: 0 };
     return [[{ ...main, url, format_id, roles }, statement]];
   });
-}
-
-/** SCORE (RFC 8216bis §4.4.6.2) orders variants if all have one: returns their ranks, above 0. */
-function scoresOf(variants: readonly Variant[]): number[] {
-  const scores = variants.map(({ attributes }) => Number.parseFloat(attributes.get("SCORE") ?? ""));
-  if (!scores.every((score) => score >= 0)) return [];
-  const ranks = new Map([...new Set(scores)].toSorted((a, b) => a - b).map((score, rank) => [score, rank + 1]));
-  return scores.map((score) => ranks.get(score) ?? 0);
 }
 
 /** Above the number of a group's renditions. */

@@ -10,10 +10,11 @@ import {
   readLines,
   isMultivariant,
 } from "./lines.ts";
-import { listHlsFormats, type Variant } from "./formats.ts";
+import { listHlsFormats } from "./formats.ts";
 import { isOfType, type Rendition, renditionOf } from "./groups.ts";
 import { readMediaPlaylist } from "./media.ts";
 import { createLicenceCheck } from "./key.ts";
+import type { Variant } from "./variants.ts";
 import { hlsSubtitleRole, withAudioRoles } from "../tracks.ts";
 import { type Manifest, cutOffError, maxFormats, createSubtitles } from "../manifest.ts";
 
