@@ -257,6 +257,28 @@ test("a rendition that states that it is dubbed or no part of the programme come
   }
 });
 
+test("audio that only its name calls a description comes after other audio, unless it is the default or has other roles", () => {
+  const firstOf = (name: string, rest = "") =>
+    bestHls(
+      media("AUDIO", "a", name, own("d") + rest),
+      media("AUDIO", "a", "English", own("p")),
+      variant(400, ',AUDIO="a"'),
+    )[1]?.format_id;
+  const names = ["English (Audio Description)", "Audiodescripción", "English AD", "eng_AD", "[AD]", "Syntolkat"];
+  for (const name of names) expect(firstOf(name)).toBe("hls-audio-a-English");
+  expect(firstOf("English (Audio Description)", ",DEFAULT=YES")).toBe("hls-audio-a-English (Audio Description)");
+  for (const name of ["Description", "Commentary", "Load", "Ad", "AD hoc"]) {
+    expect(firstOf(name)).toBe(`hls-audio-a-${name}`);
+  }
+  const labelled = (roles: string) =>
+    readDash(audio("d", 900, `<Label>English Audio Description</Label>${roles}`), audio("p", 64));
+  expect(labelled("").map(({ format_id, roles }) => [format_id, roles])).toEqual([
+    ["dash-p", undefined],
+    ["dash-d", ["description"]],
+  ]);
+  expect(ids(labelled(role("main")))).toEqual(["dash-d", "dash-p"]);
+});
+
 test("a group of described audio alone comes after the other groups", () => {
   const formats = bestHls(
     media("AUDIO", "ad", "described", own("d") + ",DEFAULT=YES" + described),

@@ -13,6 +13,7 @@ import {
   addNames,
 } from "../tracks.ts";
 import type { TrackKind } from "../track-kind.ts";
+import { withNamedRole } from "../track-name.ts";
 import { type DashRepresentation, textExtensions, representationsOf } from "./representations.ts";
 import { type Candidate, comparePeriods, type Joined } from "./counterparts.ts";
 import { timePeriods } from "./periods.ts";
@@ -121,8 +122,8 @@ function statementOf({ format: { roles = [] }, representation: { attribute } }: 
 
 /** Leaves `format_id` empty: it does not count when formats are compared. */
 function formatOf(representation: DashRepresentation, url: URL): Format {
-  const { kind, codecs, file, mime_type, attribute } = representation;
-  const roles = dashRoles(representation.descriptors);
+  const { kind, codecs, file, mime_type, attribute, label } = representation;
+  const roles = [...withNamedRole(dashRoles(representation.descriptors), kind === "audio" ? label : null)];
   return {
     format_id: "",
     url: (file ?? url).href,
