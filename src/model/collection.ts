@@ -13,6 +13,7 @@ export const EntriesOption = Type.Union(
     Type.Array(entryUrl, { minItems: 1, maxItems: 500 }),
   ],
   {
+    examples: ["all", "1-20,25"],
     description:
       'which entries of a playlist become tasks: `"all"`, their numbers from 1 on as in `"1-20,25,40-"`, or their URLs; on a page with one video it changes nothing; absent: a playlist fails',
   },

@@ -152,6 +152,13 @@ describe("an invalid body", () => {
       '/options/entries in the body must be written as in "all" or "1-20,25,40-", got "0-2"',
     ],
     [
+      "a number of entries",
+      `{"url":"${pageUrl}","options":{"entries":5}}`,
+      400,
+      "invalid_request",
+      '/options/entries in the body must be a string or an array, as in "all" or "1-20,25", got 5',
+    ],
+    [
       "entries that end before they begin",
       `{"url":"${pageUrl}","options":{"entries":"1-2,5-4"}}`,
       400,
@@ -415,6 +422,12 @@ describe("an invalid query", () => {
   it("is told of the route that takes several URLs if it has these", async () => {
     const problem = problemOf(await postTask(app, { urls: [pageUrl] }));
     expect(problem.detail).toBe('/url in the body is required; for several URLs, POST /tasks/batch takes "urls"');
+  });
+
+  it("is told how several URLs are written", async () => {
+    const payload = { urls: pageUrl };
+    const problem = problemOf(await app.inject({ method: "POST", url: "/tasks/batch", payload }));
+    expect(problem.detail).toContain('/urls in the body must be an array, as in ["https://example.com/watch/42"], got');
   });
 
   it("is said to cut a URL short rather than to have a mistaken name", async () => {

@@ -35,7 +35,12 @@ const maxBatches = 8;
 
 const BatchBody = Type.Object(
   {
-    urls: Type.Array(PageUrl, { minItems: 1, maxItems: maxUrls, description: "pages, each of which becomes a task" }),
+    urls: Type.Array(PageUrl, {
+      minItems: 1,
+      maxItems: maxUrls,
+      examples: [PageUrl.examples],
+      description: "pages, each of which becomes a task",
+    }),
     options: Type.Optional(NewTaskOptions),
   },
   { title: "NewTasks" },
