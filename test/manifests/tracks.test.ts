@@ -210,7 +210,7 @@ test("auxiliary pictures and depth are not formats, but what is associated other
   const associated = (types: string) =>
     `<AdaptationSet mimeType="video/mp4"><Representation id="a" bandwidth="900" associationId="film" associationType="${types}"/></AdaptationSet>`;
   const listed = (types: string) => ids(readDash(video("film", 300), associated(types)));
-  expect(["vdep", "cdsc auxl", "vplx\n"].map(listed)).toEqual([["dash-film"], ["dash-film"], ["dash-film"]]);
+  expect(["vdep", "cdsc auxl", "auxv\n"].map(listed)).toEqual([["dash-film"], ["dash-film"], ["dash-film"]]);
   expect(listed("cdsc")).toEqual(["dash-a", "dash-film"]);
 });
 

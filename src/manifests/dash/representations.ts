@@ -98,8 +98,8 @@ function componentOf({ components }: MpdElement): MpdElement[] {
 /** Enhancement layers and views: LCEVC, SVC, MVC, layered HEVC. */
 const layerCodecs = /^\s*(?:lvc1|svc[12]|mvc[1-4]|mvd[1-4]|lhv1|lhe1)\b/i;
 
-/** Types of tracks that add to another one: auxiliary pictures, depth, parallax, thumbnails (ISO/IEC 14496-12 §8.3.3). */
-const addingTypes = /(?:^|\s)(?:auxl|vdep|vplx|thmb)(?:\s|$)/;
+/** Types of tracks that add to another one: auxiliary pictures, depth, parallax, thumbnails (ISO/IEC 14496-12 §8.3.3); some name the handler `auxv` (§12.1.1). */
+const addingTypes = /(?:^|\s)(?:auxl|auxv|vdep|vplx|thmb)(?:\s|$)/;
 
 /** It depends on other Representations, or adds to them (ISO/IEC 23009-1 §5.3.5), or depends on another stream by its codec. */
 function isLayer({ attributes }: MpdElement, codecs: string | undefined): boolean {
