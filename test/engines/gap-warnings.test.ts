@@ -94,6 +94,11 @@ it("a track that begins later than the other has no gap if it lasts as long as t
   expect(warningsOfApart(4, 13)).toEqual(["gap"]);
 });
 
+it("a track that begins more than 8 s after the other of its source has a gap though it lasts as long as the manifest lists", () => {
+  expect(warningsOfApart(9, 19)).toEqual(["gap", "duration_differs"]);
+  expect(warningsOfApart(90_000, 90_010)).toEqual(["gap", "duration_differs"]);
+});
+
 it("a separate track that begins later has a gap, although it lasts as long as listed: its segments may be in another order", () => {
   expect(warningsOfApart(4, 14, false, "audio")).toEqual(["gap"]);
 });

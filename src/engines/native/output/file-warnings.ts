@@ -15,6 +15,9 @@ import {
 import type { Written, WrittenTrack } from "./demux-session.ts";
 import { damagedSegments, unorderedSegments, type WebmSegments } from "./webm-segments.ts";
 
+/** So much later than the video may the audio of a source be, or the other way round: those further apart have clocks of their own, seconds. */
+const mostApartS = 8;
+
 /** What is known of a downloaded file. */
 export interface FileStats {
   path: string;
@@ -180,13 +183,14 @@ function differentTrackDurations(
 }
 
 /**
- * Whether the track has all that its source lists, and lacks nothing before or after it, whenever it begins. False if the source has no other
- * track, with which it is in sync: one that is alone may begin late because its segments are in another order.
+ * Whether the track has all that its source lists, and lacks nothing before or after it, though it begins up to `mostApartS` after the other.
+ * False if the source has no other track, with which it is in sync: one that is alone may begin late because its segments are in another order.
  */
 function lastsAsListed(track: WrittenTrack, tracks: readonly WrittenTrack[], { listedS }: FetchStats): boolean {
   const { source, startS, endS, gaps } = track;
-  const isAlone = tracks.every((other) => other === track || other.source !== source);
-  return !isAlone && listedS !== null && Math.abs(endS - startS - gaps.totalS - listedS) <= roundingS;
+  const ofSource = tracks.filter((other) => other.source === source);
+  if (ofSource.length === 1 || listedS === null || startS - originOf(ofSource) > mostApartS) return false;
+  return Math.abs(endS - startS - gaps.totalS - listedS) <= roundingS;
 }
 
 function differentSource(
