@@ -1,5 +1,6 @@
+import { createHook } from "node:async_hooks";
 import { gunzipSync } from "node:zlib";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { makeFolder } from "../folder.ts";
 import { ServiceError } from "../../src/model/errors.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
@@ -11,6 +12,7 @@ import { newTask } from "../../src/feed/task-changes.ts";
 import { openEvents } from "./event-client.ts";
 import { type AppResponse, withApp } from "./failing-app.ts";
 import { addFinishedTask } from "./finished-task.ts";
+import { addKey } from "./keys.ts";
 import { listedTask } from "./listed-task.ts";
 import { getInfo, pageUrl } from "./requests.ts";
 
@@ -49,6 +51,32 @@ describe("JSON responses", () => {
     expect(zipped.headers["content-length"]).toBe(`${zipped.rawPayload.length}`);
     expect(zipped.rawPayload.length).toBeLessThan(plain.rawPayload.length);
     expect(gunzipSync(zipped.rawPayload)).toEqual(plain.rawPayload);
+  });
+
+  it("are compressed two at a time, and those of an owner who asks for one before the many of another", async () => {
+    const [eve, bob] = [await addKey(store, "eve"), await addKey(store, "bob")];
+    await app.close();
+    app = await buildApp({ store });
+    const order: string[] = [];
+    const ask = async (name: string, { headers }: typeof eve) => {
+      const response = await get("/openapi.json", "gzip", headers);
+      expect([response.statusCode, codingOf(response)]).toEqual([200, "gzip"]);
+      order.push(name);
+    };
+    const inPool = new Set<number>();
+    let most = 0;
+    const hook = createHook({
+      init(id, type) {
+        if (type === "ZLIB") most = Math.max(most, inPool.add(id).size);
+      },
+      before: (id) => void inPool.delete(id),
+    }).enable();
+    onTestFinished(() => void hook.disable());
+    const asked = Array.from({ length: 40 }, () => ask("eve", eve));
+    await Promise.all([...asked, ask("bob", bob)]);
+    expect(order.indexOf("bob")).toBeLessThan(30);
+    // Bob's own is one more.
+    expect(most).toBeLessThanOrEqual(3);
   });
 
   it("of 50 tasks of one site take at most 10 kB", async () => {
