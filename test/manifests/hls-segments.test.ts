@@ -24,6 +24,16 @@ test("segments are listed in order with URL, duration and number", () => {
   });
 });
 
+test("a line without EXTINF is no segment if others have it: servers add comments and padding", () => {
+  const lines = ["#EXTINF:2,", "1.ts", "stray text", "#EXTINF:none,", "2.ts", end, "<!-- cached -->", "\0\0"];
+  const { segments } = read(...lines);
+  expect(segments.map(({ url: of, sequence }) => [of, sequence])).toEqual([
+    [at("1.ts"), 0],
+    [at("2.ts"), 1],
+  ]);
+  expect(read("1.ts", "2.ts", end).segments).toHaveLength(2);
+});
+
 test("the media sequence number is that of the first segment", () => {
   const { segments } = read("#EXT-X-MEDIA-SEQUENCE:7001", "1.ts", "#EXT-X-MEDIA-SEQUENCE:3", "2.ts");
   expect(segments.map(({ sequence }) => sequence)).toEqual([7001, 7002]);
