@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { chooseSubtitles } from "../../src/runner/choice/choose-subtitles.ts";
 import { pageUrl, resolveFrom, resolvePage } from "./page/saved-client.ts";
 
 describe("HTML", () => {
@@ -22,6 +23,13 @@ describe("HTML", () => {
       sources: { formats: "html", subtitles: "html" },
     });
     expect(info.subtitles["en"]).toHaveLength(1);
+  });
+
+  it("reads more subtitles than a task may have, so that it knows of further ones", async () => {
+    const tracks = Array.from({ length: 70 }, (_, n) => `<track src="/${n}.vtt" srclang="x-${n}">`).join("");
+    const info = await resolvePage(`<video src="/1.mp4">${tracks}</video>`);
+    const { left } = chooseSubtitles(info, { subtitles: true });
+    expect(left).toBe(10);
   });
 
   it("reads beside its tracks all subtitles of its playlist, in the same languages too, its own first", async () => {

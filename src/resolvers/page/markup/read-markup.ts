@@ -17,7 +17,7 @@ const maxJsonLdBlocks = 100;
 const maxJsonLdLength = 1024 * 1024;
 const maxTitleSource = 10_000;
 const maxPlayers = 500;
-const maxSources = 50;
+const maxSources = 100;
 const maxFrames = 50;
 /** Scripts and tags that may hold a player's data. */
 const maxPlayerSources = 10_000;
