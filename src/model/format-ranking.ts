@@ -103,9 +103,10 @@ export function bestAudio(formats: readonly Format[], language: string | null): 
 }
 
 /**
- * Returns a function that finds the separate audio of one of the page's formats: in the same manifest, in its `audio_group` if that has the programme,
+ * Returns a function that finds the separate audio of one of the page's formats: in the same manifest,
  * also for a format that may have no audio, else, if it certainly has none, anywhere on the page; `null` if its audio is in the format or
- * missing. Ignores audio with DRM. Prefers audio for the same container, then as `bestAudio` does.
+ * missing. Ignores audio with DRM. Prefers audio for the same container, then as `bestAudio` does; then of the same language and purpose
+ * that of the format's `audio_group`, in a codec that most players decode.
  */
 export function createAudioFinder({
   formats,
@@ -113,22 +114,27 @@ export function createAudioFinder({
 }: Pick<PageInfo, "formats" | "language">): (format: Format) => Format | null {
   const audio = formats.filter((format) => !hasVideo(format) && hasAudio(format) && !format.has_drm);
   const anywhere = bestByContainer(audio, language);
-  const bestBy = <K>(keyOf: (format: Format) => K, some: readonly Format[]) =>
-    new Map([...Map.groupBy(some, keyOf)].map(([key, listed]) => [key, bestByContainer(listed, language)]));
-  const groupOf = ({ manifest_url, audio_group }: Format) => JSON.stringify([manifest_url, audio_group]);
-  const byManifest = bestBy(({ manifest_url }) => manifest_url, audio);
-  const byGroup = bestBy(
-    groupOf,
-    audio.filter((each) => isProgramme(each) && isOfGroup(each, each)),
+  const byManifest = new Map(
+    Map.groupBy(audio, ({ manifest_url }) => manifest_url)
+      .entries()
+      .map(([url, listed]) => [url, bestByContainer(listed, language)]),
+  );
+  const keyOf = (each: Format, { audio_group }: Format) =>
+    JSON.stringify([each.manifest_url, audio_group, isWebm(each), purposeKey(each)]);
+  const byGroup = Map.groupBy(
+    audio.filter((each) => !isRare(each)),
+    (each) => keyOf(each, each),
   );
   return (format) => {
     const isCertain = !hasAudio(format);
     const { manifest_url } = format;
     const isPossible = format.acodec === null && (format.protocol !== "https" || manifest_url !== null);
     if (!hasVideo(format) || (!isCertain && !isPossible)) return null;
-    const own = manifest_url === null ? undefined : (byGroup.get(groupOf(format)) ?? byManifest.get(manifest_url));
-    const best = own ?? (isCertain ? anywhere : undefined);
-    return best?.[isWebm(format) ? "webm" : "mp4"] ?? null;
+    const own = manifest_url === null ? undefined : byManifest.get(manifest_url);
+    const best = (own ?? (isCertain ? anywhere : undefined))?.[isWebm(format) ? "webm" : "mp4"] ?? null;
+    if (best === null || isOfGroup(best, format)) return best;
+    const same = byGroup.get(keyOf(best, format)) ?? [];
+    return same.find(({ name }) => name === best.name) ?? same[0] ?? best;
   };
 }
 

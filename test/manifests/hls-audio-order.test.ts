@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { openMpd } from "../../src/manifests/dash/dash.ts";
 import { readHls } from "../../src/manifests/hls/hls.ts";
 import { bestFormats, createAudioFinder } from "../../src/model/format-ranking.ts";
 
@@ -90,10 +91,11 @@ test("the group of a variant that has audio alone replaces its audio, unless tha
   expect(audioOf('#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="x"', french)).toBe("hls-64");
 });
 
-test("a variant of less quality is played with the audio of its own group", () => {
+test("a variant of less quality is played with the audio of its own group, unless that lacks the language", () => {
   const playlist = [
     "#EXTM3U",
     rendition("lo", "de", ',LANGUAGE="de",DEFAULT=YES'),
+    rendition("lo", "described", ',LANGUAGE="en",CHARACTERISTICS="public.accessibility.describes-video"'),
     rendition("hi", "en", ',LANGUAGE="en",DEFAULT=YES'),
     rendition("hi", "de", ',LANGUAGE="de"'),
     ...variant(800, "lo", "mp4a.40.5"),
@@ -101,11 +103,35 @@ test("a variant of less quality is played with the audio of its own group", () =
     ...variant(3_000, "none of them", "mp4a.40.2"),
   ];
   const { formats } = readHls(playlist.join("\n"), url);
+  const playedIn = (language: string) => {
+    const audioOf = createAudioFinder({ formats, language });
+    return formats.slice(0, 3).map((format) => audioOf(format)?.format_id);
+  };
+  expect(playedIn("de")).toEqual(["hls-audio-lo-de", "hls-audio-hi-de", undefined]);
+  expect(playedIn("en")).toEqual(["hls-audio-hi-en", "hls-audio-hi-en", undefined]);
+});
+
+test("of groups with a language each, the language of the page is played, whatever group the best variant has", () => {
+  const groups = [rendition("es", "es", ',LANGUAGE="es"'), rendition("en", "en", ',LANGUAGE="en"')];
+  const variants = [...variant(2_100, "es", "mp4a.40.2"), ...variant(2_000, "en", "mp4a.40.2")];
+  const formats = bestFormats(readHls(["#EXTM3U", ...groups, ...variants].join("\n"), url).formats);
+  const audioOf = createAudioFinder({ formats, language: "en" });
+  expect(formats.slice(0, 2).map((format) => audioOf(format)?.format_id)).toEqual([
+    "hls-audio-en-en",
+    "hls-audio-en-en",
+  ]);
+});
+
+test("audio with the name of that which the best variant has is played with the others", () => {
+  const listed = (group: string, choice = "") => [rendition(group, "Director"), rendition(group, "Film", choice)];
+  const groups = [...listed("lo"), ...listed("hi", ",DEFAULT=YES")];
+  const variants = [...variant(800, "lo", "mp4a.40.5"), ...variant(2_000, "hi", "mp4a.40.2")];
+  const { formats } = readHls(["#EXTM3U", ...groups, ...variants].join("\n"), url);
   const audioOf = createAudioFinder({ formats, language: null });
-  const played = formats.slice(0, 3).map((format) => audioOf(format)?.format_id);
-  expect(played).toEqual(["hls-audio-lo-de", "hls-audio-hi-en", undefined]);
-  const inGerman = createAudioFinder({ formats, language: "de" });
-  expect(inGerman(formats[1]!)?.format_id).toBe("hls-audio-hi-de");
+  expect(formats.slice(0, 2).map((format) => audioOf(format)?.format_id)).toEqual([
+    "hls-audio-lo-Film",
+    "hls-audio-hi-Film",
+  ]);
 });
 
 test("a group in a codec that few players decode is not played if another one is there", () => {
@@ -114,6 +140,19 @@ test("a group in a codec that few players decode is not played if another one is
   const formats = bestFormats(readHls(["#EXTM3U", ...listed, ...variants].join("\n"), url).formats);
   const audioOf = createAudioFinder({ formats, language: null });
   expect([formats[0]!.format_id, audioOf(formats[0]!)?.format_id]).toEqual(["hls-2000", "hls-audio-plain-en"]);
+});
+
+test("audio in a codec that few players decode is played rather than a dub in another language", () => {
+  const sets = ["ac-4.02.01.01 en main", "mp4a.40.2 de dub"].map((set) => {
+    const [codecs, lang, role] = set.split(" ");
+    const roles = `<Role schemeIdUri="urn:mpeg:dash:role:2011" value="${role}"/>`;
+    return `<AdaptationSet mimeType="audio/mp4" codecs="${codecs}" lang="${lang}">${roles}<Representation id="${lang}" bandwidth="1"/></AdaptationSet>`;
+  });
+  const video = `<AdaptationSet mimeType="video/mp4" codecs="avc1.64001f"><Representation id="v" bandwidth="1"/></AdaptationSet>`;
+  const template = `<SegmentTemplate media="$RepresentationID$/$Number$" duration="4"/>`;
+  const mpd = `<MPD mediaPresentationDuration="PT8S"><Period>${template}${video}${sets.join("")}</Period></MPD>`;
+  const formats = bestFormats(openMpd(mpd, url).listing.formats);
+  expect(createAudioFinder({ formats, language: null })(formats[0]!)?.format_id).toBe("dash-en");
 });
 
 test("one audio group is not named", () => {
