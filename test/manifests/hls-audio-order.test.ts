@@ -155,6 +155,13 @@ test("audio in a codec that few players decode is played rather than a dub in an
   expect(createAudioFinder({ formats, language: null })(formats[0]!)?.format_id).toBe("dash-en");
 });
 
+test("the name of a group is one line of at most 2,000 characters", () => {
+  const lines = ["a\0b", "c".repeat(3_000)].flatMap((id) => [rendition(id, "en"), ...variant(800, id, "mp4a.40.2")]);
+  const { formats } = readHls(["#EXTM3U", ...lines].join("\n"), url);
+  const names = ["ab", "c".repeat(2_000)];
+  expect(formats.map(({ audio_group }) => audio_group)).toEqual([...names, ...names]);
+});
+
 test("one audio group is not named", () => {
   const { formats } = readHls(
     ["#EXTM3U", rendition("a", "en"), rendition("unused", "en"), ...variant(800, "a", "mp4a.40.2")].join("\n"),

@@ -1,4 +1,5 @@
 import { parsePixels } from "../../parsers/quantities.ts";
+import { parseLine } from "../../parsers/text.ts";
 import { framesPerSecond, kilobits } from "../attributes.ts";
 import type { Format } from "../../model/page-info.ts";
 import { createFormatIds, type ManifestFormat, maxFormats } from "../manifest.ts";
@@ -207,7 +208,8 @@ function groupAudio(variants: readonly Variant[], renditions: readonly Rendition
   const groups = new Map<string, AudioGroup>();
   const used = new Set(variants.flatMap(({ attributes }) => attributes.get("AUDIO") ?? []));
   for (const [id, group] of groupRenditions(renditions, "AUDIO")) {
-    const named = used.size > 1 ? { audio_group: id } : {};
+    const name = parseLine(id);
+    const named = used.size > 1 && name !== null ? { audio_group: name } : {};
     groups.set(id, { ...group, acodec: null, tbr: 0, includedUrl: null, named });
   }
   for (const { attributes, codecs, url } of variants) {
