@@ -19,7 +19,8 @@ export const fileWarnings = {
     "neither the page nor the media have audio in a language that was asked for; if none of the languages is there, the file has the original; or a Period of an MPD has the audio in another language only, or only as a description",
   not_embedded:
     "tags, chapters, cover or subtitles could not be written into a file as published: its container cannot hold them, or its layout does not allow it; or, with `embed`, none of the page's pictures could be had as a cover",
-  subtitles_missing: "subtitles that were asked for are not there, cannot be read, or lack segments",
+  subtitles_missing:
+    "subtitles that were asked for are not there, cannot be read, or lack segments; or a Period of an MPD has them in another language only",
   skip_unavailable:
     "SponsorBlock did not respond, or responded with too much, so the segments to be left out or marked are not known: nothing was left out",
   library_failed:

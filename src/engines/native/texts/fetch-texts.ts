@@ -14,15 +14,22 @@ import type { DownloadJob, WantedSubtitles } from "../../engine.ts";
 import { maxFailures, RetryPolicy } from "../parts/retry-policy.ts";
 import { createKeyReader, decrypt } from "../sources/encryption.ts";
 import { ManifestReader } from "../sources/manifest-reader.ts";
-import { fetchTextSegments, type LostSegments } from "./fetch-text-segments.ts";
+import { fetchTextSegments } from "./fetch-text-segments.ts";
 import type { StoredText, TextSink, TextStore } from "./text-store.ts";
 
 /** Subtitles that were fetched; their cues have no times of the file yet. */
 export interface FetchedText {
   wanted: Pick<WantedSubtitles, "language" | "name" | "role" | "automatic">;
   stored: StoredText;
-  /** `null`: none. */
-  lost: LostSegments | null;
+  /** `null`: nothing. */
+  lost: LostText | null;
+}
+
+/** What is not in subtitles, or is of others. */
+interface LostText {
+  /** What is said of them. */
+  what: string;
+  reason: string;
 }
 
 export interface FetchedTexts {
@@ -74,9 +81,8 @@ export async function fetchTexts(
   };
 }
 
-function partlyWarning({ language, role }: FetchedText["wanted"], lost: LostSegments): FileWarning {
-  const { count, total, reason } = lost;
-  const message = `the ${role} in ${language ?? "an unknown language"} lack ${count} of ${total} segments: ${reason}`;
+function partlyWarning({ language, role }: FetchedText["wanted"], { what, reason }: LostText): FileWarning {
+  const message = `the ${role} in ${language ?? "an unknown language"} ${what}: ${reason}`;
   return { code: "subtitles_missing", message };
 }
 
@@ -133,7 +139,7 @@ class TextFetcher {
     return partly ?? { wanted, reason };
   }
 
-  async #fetchParts(listing: Subtitle, language: string | null, sink: TextSink): Promise<LostSegments | null> {
+  async #fetchParts(listing: Subtitle, language: string | null, sink: TextSink): Promise<LostText | null> {
     const headers = createSiteHeaders({ url: listing.url }, this.#pageUrl);
     const isHls = listing.ext === "m3u8";
     if (!isHls && listing.manifest_url === undefined) {
@@ -145,12 +151,13 @@ class TextFetcher {
       return null;
     }
     const { segments, hasEnded, replaced } = await this.#listSegments(listing, headers);
-    if (replaced !== undefined) throw invalidSubtitlesError(`they are not everywhere: ${replaced[0]}`);
     if (!hasEnded) throw invalidSubtitlesError("those of a live stream are not recorded");
     if (segments.length > maxSegments) {
       throw invalidSubtitlesError(`they have ${segments.length} segments, the limit is ${maxSegments}`);
     }
-    return this.#fetchSegments(segments, headers, language, sink);
+    const lost = await this.#fetchSegments(segments, headers, language, sink);
+    if (lost !== null) return { what: `lack ${lost.count} of ${lost.total} segments`, reason: lost.reason };
+    return replaced?.[0] === undefined ? null : { what: "are others in places", reason: replaced[0] };
   }
 
   /** Requests a file again of which a server sends nothing, or a message; the last response is taken. */
@@ -171,12 +178,7 @@ class TextFetcher {
     return segments();
   }
 
-  async #fetchSegments(
-    segments: readonly Segment[],
-    headers: HeadersFor,
-    language: string | null,
-    sink: TextSink,
-  ): Promise<LostSegments | null> {
+  async #fetchSegments(segments: readonly Segment[], headers: HeadersFor, language: string | null, sink: TextSink) {
     const readKey = createKeyReader(this.#client, { headers, signal: this.#signal });
     const fetchOne = async ({ url, range, key }: Pick<Segment, "url" | "range" | "key">) => {
       const [bytes, aesKey] = await Promise.all([this.#get(new URL(url), range, headers, sink), readKey(key)]);
