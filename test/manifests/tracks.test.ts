@@ -184,7 +184,8 @@ test("Periods that have audio in another language or as a description only are t
   const period = (...sets: string[]) => `<Period duration="PT4S">${template}${sets.join("")}</Period>`;
   const english = audio("en", 64, role("main"), 'lang="en"');
   const replacedIn = (second: string) => {
-    const mpd = openMpd(`<MPD>${period(english, video("v", 90))}${period(second, video("v", 90))}</MPD>`, url);
+    const pictures = (language: string) => video("v", 90, "", `lang="${language}"`);
+    const mpd = openMpd(`<MPD>${period(english, pictures("en"))}${period(second, pictures("fr"))}</MPD>`, url);
     return [mpd.segments("dash-en").replaced, mpd.segments("dash-v").replaced];
   };
   const french = audio("fr", 64, role("main"), 'lang="fr"');

@@ -67,6 +67,8 @@ export function comparePeriods(
     join({ format, representation }) {
       const index = offered.findIndex((each) => each.representation === representation);
       const joined: Joined = { representations: [], missing: null, replaced: [] };
+      // Of video without audio, the language counts for nothing.
+      const isWordless = representation.kind === "video" && format.acodec === "none";
       for (const [period, others] of periods) {
         const isOwn = period === representation.period;
         const found = isOwn ? representation : bestCounterpart(others, format, { representation, index });
@@ -76,7 +78,7 @@ export function comparePeriods(
         }
         joined.representations.push(found);
         const by = others.find((other) => other.representation === found)?.format;
-        if (by !== undefined && isOtherVersion(by, format)) joined.replaced.push({ period, by });
+        if (by !== undefined && !isWordless && isOtherVersion(by, format)) joined.replaced.push({ period, by });
       }
       return joined;
     },
