@@ -258,14 +258,22 @@ test("a rendition that states that it is dubbed or no part of the programme come
   }
 });
 
-test("audio that only its name calls a description comes after other audio, unless it is the default or has other roles", () => {
+test("audio that only its name calls a description comes after other audio, unless it is the default", () => {
   const firstOf = (name: string, rest = "") =>
     bestHls(
       media("AUDIO", "a", name, own("d") + rest),
       media("AUDIO", "a", "English", own("p")),
       variant(400, ',AUDIO="a"'),
     )[1]?.format_id;
-  const names = ["English (Audio Description)", "Audiodescripción", "English AD", "eng_AD", "[AD]", "Syntolkat"];
+  const names = [
+    "English (Audio Description)",
+    "Audiodescripción",
+    "Audiodeskrypcja",
+    "English AD",
+    "eng_AD",
+    "[AD]",
+    "Syntolkat",
+  ];
   for (const name of names) expect(firstOf(name)).toBe("hls-audio-a-English");
   expect(firstOf("English (Audio Description)", ",DEFAULT=YES")).toBe("hls-audio-a-English (Audio Description)");
   for (const name of ["Description", "Commentary", "Load", "Ad", "AD hoc"]) {
@@ -278,6 +286,13 @@ test("audio that only its name calls a description comes after other audio, unle
     ["dash-d", ["description"]],
   ]);
   expect(ids(labelled(role("main")))).toEqual(["dash-d", "dash-p"]);
+  expect(labelled(role("dub")).map(({ roles }) => roles)).toEqual([undefined, ["dub", "description"]]);
+  const dubbed = ',CHARACTERISTICS="public.translation.dubbed"';
+  const dubs = [
+    media("AUDIO", "a", "Audiodeskription", own("d") + dubbed),
+    media("AUDIO", "a", "Deutsch", own("p") + dubbed),
+  ];
+  expect(bestHls(...dubs, variant(400, ',AUDIO="a"'))[1]?.format_id).toBe("hls-audio-a-Deutsch");
 });
 
 test("a group of described audio alone comes after the other groups", () => {
