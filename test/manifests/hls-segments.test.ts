@@ -25,13 +25,32 @@ test("segments are listed in order with URL, duration and number", () => {
 });
 
 test("a line without EXTINF is no segment if others have it: servers add comments and padding", () => {
-  const lines = ["#EXTINF:2,", "1.ts", "stray text", "#EXTINF:none,", "2.ts", end, "<!-- cached -->", "\0\0"];
+  const lines = ["<!-- 1 -->", "#EXTINF:2,", "1.ts", "stray", "#EXTINF:none,", "2.ts?a=b.c", end, "<!-- 2 -->", "\0\0"];
   const { segments } = read(...lines);
   expect(segments.map(({ url: of, sequence }) => [of, sequence])).toEqual([
     [at("1.ts"), 0],
-    [at("2.ts"), 1],
+    [at("2.ts?a=b.c"), 1],
   ]);
   expect(read("1.ts", "2.ts", end).segments).toHaveLength(2);
+});
+
+test("a line without EXTINF is a segment if it has another tag or the extension of those with EXTINF: nothing is left out unseen", () => {
+  const range = (n: number) => `#EXT-X-BYTERANGE:100@${n}`;
+  const named = read("0.ts", "#EXTINF:2,", "1.ts", "2.ts?a=1", "#EXTINF:2,", "3.ts", "4.ts", end);
+  expect(named.segments).toHaveLength(5);
+  const ranged = read("#EXTINF:2,", range(0), "film", range(100), "film", "#EXTINF:2,", "end", end);
+  expect(ranged.segments.map(({ url: of, range: part }) => [of, part?.offset])).toEqual([
+    [at("film"), 0],
+    [at("film"), 100],
+    [at("end"), undefined],
+  ]);
+  const gap = read("#EXTINF:2,", "1", "#EXT-X-GAP", "2", "#EXTINF:2,", "3", end);
+  expect(gap).toMatchObject({ segments: [{ sequence: 0 }, { sequence: 2 }], gapsS: [0] });
+});
+
+test("a line that is no segment does not make the last segment of a live stream doubtful", () => {
+  const live = read("#EXTINF:2,", "1.ts", "stray");
+  expect([live.segments.length, live.isLastDoubtful]).toEqual([1, undefined]);
 });
 
 test("the media sequence number is that of the first segment", () => {

@@ -1,3 +1,4 @@
+import { posix } from "node:path";
 import { checkLength, invalidManifestError } from "../manifest.ts";
 
 /**
@@ -51,6 +52,45 @@ export function* readLines(text: string): Generator<PlaylistLine> {
     const tag = (colon === -1 ? line : line.slice(0, colon)).toUpperCase();
     if (tag.startsWith("#EXT")) yield { tag, value: colon === -1 ? "" : line.slice(colon + 1) };
   }
+}
+
+/** Tags that say something about the next URI only. */
+const segmentTags = new Set(["#EXTINF", "#EXT-X-BYTERANGE", "#EXT-X-GAP", "#EXT-X-PROGRAM-DATE-TIME"]);
+
+/**
+ * Yields the lines of a media playlist. If others have EXTINF, which each segment must have (RFC 8216 §4.3.2.1), a line without it is a
+ * comment (tag `#`): servers add such lines, and players ignore them. One with another tag of its own, or with the extension of the
+ * others, stays a segment, as it would be missing without a warning.
+ */
+export function* readMediaLines(text: string): Generator<PlaylistLine> {
+  const extension = timedExtension(text);
+  let isTagged = false;
+  for (const line of readLines(text)) {
+    const { tag, value } = line;
+    if (tag === null) {
+      const isSegment = extension === null || isTagged || (extension !== "" && extensionOf(value) === extension);
+      yield isSegment ? line : { tag: "#", value };
+      isTagged = false;
+    } else {
+      yield line;
+      isTagged ||= segmentTags.has(tag);
+    }
+  }
+}
+
+/** Returns the extension of the first URI with EXTINF, as `extensionOf`; `null`: none has it. */
+function timedExtension(text: string): string | null {
+  let isTimed = false;
+  for (const { tag, value } of readLines(text)) {
+    if (tag === null && isTimed) return extensionOf(value);
+    isTimed ||= tag === "#EXTINF";
+  }
+  return null;
+}
+
+/** Returns `.ts` for `a/1.ts?b=2`, `""` without extension. */
+function extensionOf(uri: string): string {
+  return posix.extname(uri.split("?", 1)[0] ?? "");
 }
 
 /** The values of an attribute list by upper-case name. */

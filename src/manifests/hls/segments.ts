@@ -15,7 +15,7 @@ import {
   isMultivariant,
   type PlaylistLine,
   readAttributes,
-  readLines,
+  readMediaLines,
   type Variables,
 } from "./lines.ts";
 
@@ -36,7 +36,7 @@ export function readHlsSegments(text: string, url: URL, imported?: Variables, is
   checkPlaylist(text, url, isVariant);
   if (isMultivariant(text)) throw invalidManifestError(url, "it must be a media playlist, but is a multivariant one");
   const playlist = new MediaPlaylist(url, imported);
-  for (const line of readLines(text)) playlist.read(line);
+  for (const line of readMediaLines(text)) playlist.read(line);
   return playlist.list(/\s$/.test(text.slice(-1)));
 }
 
@@ -45,8 +45,6 @@ const maxRefreshS = 60;
 
 /** What the lines before a URI say about this URI only. */
 interface Pending {
-  /** It has an EXTINF. */
-  isTimed?: true;
   durationS: number;
   byteRange: string | null;
   isGap: boolean;
@@ -85,7 +83,6 @@ class MediaPlaylist {
   #targetS: number | null = null;
   #hasEnded = false;
   #isVod = false;
-  #areTimed = false;
   /** Its latest line is that of a segment. */
   #endsWithSegment = false;
   /** When the last segment ended, and its timeline; `null`: not known. */
@@ -126,7 +123,6 @@ class MediaPlaylist {
 
   readonly #tagReaders: Readonly<Record<string, (value: string) => void>> = {
     "#EXTINF": (value) => {
-      this.#pending.isTimed = this.#areTimed = true;
       this.#pending.durationS = parseSeconds(value);
       this.#longestS = Math.max(this.#longestS, this.#pending.durationS);
     },
@@ -155,9 +151,7 @@ class MediaPlaylist {
     "#EXT-X-PLAYLIST-TYPE": (value) => (this.#isVod ||= value.trim().toUpperCase() === "VOD"),
   };
 
-  /** Lines without EXTINF are no segments if others have it (RFC 8216 §4.3.2.1), as to players: servers add comments. */
   #readSegment(uri: string): void {
-    if (this.#areTimed && this.#pending.isTimed === undefined) return;
     this.#add(uri, this.#pending, this.#pending.isGap ? null : this.#place());
     this.#pending = { ...nonePending };
     this.#parts = [];
