@@ -30,7 +30,7 @@ export function mediumName(title: string | null, ext: string, id: string): strin
  * else. It is that of the medium for all files of a task, so that their names begin alike.
  */
 export function withoutExtension(title: string, ext: string): string {
-  const text = title.trimEnd();
+  const text = readable(title);
   const length = text.length - ext.length - 1;
   const isAtEnd = ext !== "" && text.slice(Math.max(0, length)).toLowerCase() === `.${ext}`;
   return isAtEnd && /[^\s.-]/.test(text.slice(0, length)) ? text.slice(0, length) : title;

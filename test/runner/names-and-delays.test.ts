@@ -114,6 +114,7 @@ describe("a title that ends with an extension", () => {
   test.each([
     ["clip.mp4", ["clip.mp4", "clip.en.vtt", "clip.jpg"]],
     ["CLIP.MP4 ", ["CLIP.mp4", "CLIP.en.vtt", "CLIP.jpg"]],
+    ["clip.mp4\u200E\0 ...", ["clip.mp4", "clip.en.vtt", "clip.jpg"]],
     ["clip.mp4.mp4", ["clip.mp4.mp4", "clip.mp4.en.vtt", "clip.mp4.jpg"]],
     ["clip.jpg", ["clip.jpg.mp4", "clip.jpg.en.vtt", "clip.jpg.jpg"]],
     ["clip.mov", ["clip.mov.mp4", "clip.mov.en.vtt", "clip.mov.jpg"]],
