@@ -105,8 +105,7 @@ export function brokenRule({ type, schema, value }: ValueError): string {
       ? `must be written as in ${schema["examples"].map((example) => JSON.stringify(example)).join(" or ")}`
       : `must match ${schema["pattern"]}`;
   }
-  // Times are the only numbers with a limit that are no integers.
-  if (schema["type"] === "number" && schema["maximum"] !== undefined) {
+  if (isTime(schema)) {
     const least =
       schema["minimum"] !== undefined ? `from ${schema["minimum"]}` : `over ${schema["exclusiveMinimum"]}, up`;
     return `must be a number of seconds ${least} to ${schema["maximum"]}`;
@@ -117,13 +116,16 @@ export function brokenRule({ type, schema, value }: ValueError): string {
   return `must be ${nameOf({ type: schema["type"], const: schema["const"] })}`;
 }
 
+/** Times in seconds are the only numbers with a limit that are no integers. */
+const isTime = ({ type, maximum }: TSchema | Variant): boolean => type === "number" && maximum !== undefined;
+
 function isTextExamples(examples: unknown): examples is string[] {
   return Array.isArray(examples) && examples.length > 0 && examples.every((example) => typeof example === "string");
 }
 
-function nameOf({ type, const: only }: Variant): string {
-  if (only !== undefined) return JSON.stringify(only);
-  const name = String(type);
+function nameOf(schema: Variant): string {
+  if (schema.const !== undefined) return JSON.stringify(schema.const);
+  const name = isTime(schema) ? "number of seconds" : String(schema.type);
   if (name === "null") return name;
   return `${/^[aeiou]/.test(name) ? "an" : "a"} ${name}`;
 }
@@ -141,6 +143,7 @@ interface Variant {
   type?: unknown;
   /** The only value that it allows. */
   const?: unknown;
+  maximum?: unknown;
 }
 
 function typeOf(value: unknown): string {

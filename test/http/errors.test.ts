@@ -292,7 +292,7 @@ describe("a mistaken name in a body", () => {
     [{ options: { audio_languages: "de" } }, 'must be an array, as in ["original","de"], got "de"'],
     [
       { options: { ranges: [{ start: 80, end: "2:00" }] } },
-      '/options/ranges/0/end in the body must be a number or null, as in 165.5 or null, got "2:00"',
+      '/options/ranges/0/end in the body must be a number of seconds or null, as in 165.5 or null, got "2:00"',
     ],
     [{ options: { ranges: [{ start: 80 }] } }, "/options/ranges/0/end in the body is required, as in 165.5 or null"],
     [{ options: { playlist_item_limit: 5 } }, "did you mean /options/entries?"],
