@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { urlForMessage } from "../net/http-url.ts";
-import { ServiceError } from "../model/errors.ts";
+import { ServiceError, unlessUnreadable } from "../model/errors.ts";
 import {
   bestAudio,
   byQuality,
@@ -59,11 +59,7 @@ export function chooseFormat(info: PageInfo, options: TaskOptions, before: Forma
 
 /** Returns what the options ask for; `null` if nothing of it is listed, or no page was read. */
 export function chooseIfListed(info: PageInfo | null, options: TaskOptions): FormatChoice | null {
-  try {
-    return info && chooseFormat(info, options);
-  } catch {
-    return null;
-  }
+  return info && (unlessUnreadable(() => chooseFormat(info, options)) ?? null);
 }
 
 /** Returns what the options ask for of a page without the format of `before`; `null`: nothing of the same kind. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Format, PageInfo } from "../../src/model/page-info.ts";
-import { chooseFormat } from "../../src/resolvers/choose-format.ts";
+import { chooseFormat, chooseIfListed } from "../../src/resolvers/choose-format.ts";
 import type { TaskOptions } from "../../src/model/task.ts";
 import { times } from "../contracts/task-store/harness.ts";
 import { formatOf } from "../formats.ts";
@@ -333,6 +333,12 @@ test("a playlist is refused with the URL of an entry", () => {
   );
   const message = "there is no format to download on https://a.test/: it is a playlist without entries";
   expect(refusal([], {}, { entries: [], entries_count: 0 })).toMatchObject({ code: "no_media", message });
+});
+
+test("a fault of the program is not taken for a page without formats", () => {
+  const page = pageOf(new URL("https://a.test/"), { formats: [] });
+  expect(chooseIfListed(page, {})).toBeNull();
+  expect(() => chooseIfListed({ ...page, formats: [null as never] }, {})).toThrow(TypeError);
 });
 
 test("it chooses among 4,000 formats", () => {
