@@ -81,22 +81,28 @@ function isSameKind(a: FormatChoice, b: FormatChoice): boolean {
 /** Returns the formats of `before` among these; undefined if one of them is missing. */
 function findAgain(before: FormatChoice, formats: readonly Format[]): FormatChoice | undefined {
   const format = findFormatAgain(before.format, formats);
-  const audio = before.audio && findFormatAgain(before.audio, formats);
+  const audio = before.audio && findFormatAgain(before.audio, formats, format);
   return format && audio !== undefined ? { ...before, format, audio } : undefined;
 }
 
-function findFormatAgain(before: Format, formats: readonly Format[]): Format | undefined {
+/** Of equal ones, that of an audio group, its own or that of the video, comes first. */
+function findFormatAgain(
+  before: Format,
+  formats: readonly Format[],
+  { audio_group: group } = before,
+): Format | undefined {
   const usable = formats.filter(({ has_drm, protocol }) => !has_drm && protocol === before.protocol);
   const sameId = usable.find(({ format_id }) => format_id === before.format_id);
   if (sameId !== undefined && identifying.every((name) => agrees(valueOf(sameId, name), valueOf(before, name)))) {
     return sameId;
   }
+  const isOther = ({ audio_group }: Format) => Number(audio_group !== group);
   const [closest] = usable
     .filter((format) => identifying.every((name) => valueOf(format, name) === valueOf(before, name)))
     // The programme, or one version of it.
     .filter(({ roles = [] }) => String(roles) === String(before.roles ?? []))
     .filter((format) => rateRatio(format, before) <= maxRateRatio)
-    .toSorted((a, b) => rateRatio(a, before) - rateRatio(b, before));
+    .toSorted((a, b) => rateRatio(a, before) - rateRatio(b, before) || isOther(a) - isOther(b));
   return closest;
 }
 

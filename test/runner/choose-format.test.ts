@@ -304,6 +304,19 @@ describe("after the page was read again", () => {
   ])("it chooses %s", (_name, formats, expected) => {
     expect(chooseFormat(page(...formats), {}, chosen).audio?.format_id).toBe(expected);
   });
+
+  test("it chooses the audio of the video's group under its new name", () => {
+    const grouped = (name: string) => {
+      const sounds = ["high", "low"].map((group) => {
+        return formatOf(`${name}-${group}`, { ...separateAudio, audio_group: `${name}-${group}` });
+      });
+      return [{ ...film, audio_group: `${name}-low` }, ...sounds];
+    };
+    const pageWith = (name: string) => pageOf(new URL("https://a.test/"), { formats: grouped(name) });
+    const first = chooseFormat(pageWith("a"), {});
+    const again = chooseFormat(pageWith("b"), {}, first);
+    expect([first, again].map(({ audio }) => audio?.format_id)).toEqual(["a-low", "b-low"]);
+  });
 });
 
 test("a page without formats is no_media, or live_stream before the event begins", () => {
