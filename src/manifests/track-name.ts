@@ -2,7 +2,7 @@ import type { TrackRole } from "../model/page-info.ts";
 
 /** Names of audio description, in languages that have it on television; `AD` alone is its sign if it ends a name. */
 const described =
-  /audio[- ]?(?:descri|deskr[iy]|beskrivelse)|descri(?:bed|ptive) (?:audio|video|service)|video descri(?:ption|bed)|descripci[oó]n de audio|h[oö]rfilm|bildbeschreibung|syns?tolk|kuvailutulkkaus/i;
+  /audio[- ]?(?:descri|deskr[iy]|beskrivelse)|descriptive|described (?:audio|video|service)|video descri(?:ption|bed)|descripci[oó]n de audio|h[oö]rfilm|bildbeschreibung|syns?tolk|kuvailutulkkaus/i;
 const sign = /(?:^|[\s_([-])AD[\])]?$/;
 
 /** Longest name that is looked at; no menu shows more. */
