@@ -1,4 +1,5 @@
 import { constants, type Stats } from "node:fs";
+import { basename } from "node:path";
 import { ServiceError } from "../model/errors.ts";
 
 /** Windows has neither O_NOFOLLOW nor O_NONBLOCK: undefined, which adds no flag. */
@@ -18,12 +19,12 @@ export const noFollow = {
 } as const;
 
 /**
- * Checks what `lstat` has found at `path`.
+ * Checks what `lstat` has found at `path`. The message has only its last name, as clients see it.
  *
  * @throws ServiceError `unavailable` if it is a symbolic link, or anything else than `kind`.
  */
 export function assertKind(path: string, found: Stats, kind: "file" | "folder"): void {
   if (kind === "file" ? found.isFile() : found.isDirectory()) return;
   const other = found.isSymbolicLink() ? "a symbolic link" : "none";
-  throw new ServiceError("unavailable", `${path} must be a ${kind}, and is ${other}`);
+  throw new ServiceError("unavailable", `${basename(path)} must be a ${kind}, and is ${other}`);
 }

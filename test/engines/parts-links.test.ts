@@ -48,7 +48,7 @@ describe.skipIf(process.platform === "win32")("a symbolic link in the folder of 
     symlinkSync(dirname(secret), folder);
     await expect(harness.open({ folder })).rejects.toMatchObject({
       code: "unavailable",
-      message: `${folder} must be a folder, and is a symbolic link`,
+      message: "link must be a folder, and is a symbolic link",
     });
     expect(readdirSync(dirname(secret))).toEqual(["secret"]);
     expect(isUntouched()).toBe(true);
