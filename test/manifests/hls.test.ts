@@ -282,6 +282,8 @@ test("the size of a media playlist is that of its byte ranges, else of its bit r
   expect(sizeOf(...segment(range), ...segment("#EXT-X-BYTERANGE:500"))).toBe(1_500);
   expect(sizeOf("#EXT-X-BITRATE:80", ...segment(), ...segment())).toBe(200_000);
   expect(sizeOf("#EXT-X-BITRATE:80", ...segment(), ...segment(range))).toBe(101_000);
+  // A line that is no segment, and has no size.
+  expect(sizeOf(...segment(range), "stray", ...segment(range))).toBe(2_000);
   expect(sizeOf(...segment(range), ...segment())).toBeNull();
   expect(sizeOf(...segment(), ...segment(range))).toBeNull();
   expect(sizeOf(...segment("#EXT-X-BYTERANGE:-5"))).toBeNull();

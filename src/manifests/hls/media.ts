@@ -1,6 +1,6 @@
 import { roundSeconds } from "../attributes.ts";
 import { createLicenceCheck } from "./key.ts";
-import { type PlaylistLine, readAttributes, readLines } from "./lines.ts";
+import { type PlaylistLine, readAttributes, readMediaLines } from "./lines.ts";
 import type { Manifest } from "../manifest.ts";
 
 /**
@@ -19,7 +19,7 @@ export function readMediaPlaylist(text: string, url: URL): Manifest {
   let has_drm = false;
   const keys = createLicenceCheck();
   const sizes = createSizeReader();
-  for (const line of readLines(text)) {
+  for (const line of readMediaLines(text)) {
     const { tag, value } = line;
     sizes.read(line);
     if (tag === "#EXTINF") {
