@@ -27,7 +27,7 @@ export function mediumName(title: string | null, ext: string, id: string): strin
 
 /**
  * Returns a title without this extension (`mp4`) at its end, in whatever case, as its file gets it anyway; as it is if it has nothing
- * else. It is that of the medium for all files of a task, so that their names begin alike.
+ * else. For all files of a task, `ext` is that of the medium, so that their names begin alike.
  */
 export function withoutExtension(title: string, ext: string): string {
   const text = readable(title);

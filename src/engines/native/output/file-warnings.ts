@@ -15,7 +15,7 @@ import {
 import type { Written, WrittenTrack } from "./demux-session.ts";
 import { damagedSegments, unorderedSegments, type WebmSegments } from "./webm-segments.ts";
 
-/** So much later than the video may the audio of a source be, or the other way round: those further apart have clocks of their own, seconds. */
+/** A track may begin so much after the other one of its source; those further apart have clocks of their own, seconds. */
 const mostApartS = 8;
 
 /** What is known of a downloaded file. */
