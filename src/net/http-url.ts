@@ -23,7 +23,7 @@ export function parseHttpUrl(text: string): URL {
     if (problem === undefined) return url;
     throw problem;
   }
-  if (/^\s*[a-z][a-z\d+.-]*:/i.test(text)) throw invalidUrlError("is not a valid URL", text);
+  if (/^\s*https?:/i.test(text)) throw invalidUrlError("is not a valid URL", text);
   throw invalidUrlError(schemeRule, text);
 }
 

@@ -34,6 +34,7 @@ describe("parseHttpUrl", () => {
     ["http://", 'the URL is not a valid URL, got "http://"'],
     ["http://[::1", 'the URL is not a valid URL, got "http://[::1"'],
     ["ftp://example.com/", 'the URL must begin with https:// or http://, got "ftp://example.com/"'],
+    ["ftp://[", 'the URL must begin with https:// or http://, got "ftp://["'],
     ["javascript:alert(1)", 'the URL must begin with https:// or http://, got "javascript:alert(1)"'],
     ["file:///etc/passwd", 'the URL must begin with https:// or http://, got "file:///etc/passwd"'],
     ["https://exa\nmple.com/", 'the URL must not contain control characters, got "https://exa\\nmple.com/"'],
