@@ -25,8 +25,14 @@ export interface SegmentList {
   endGaps?: number;
   /** How many segments are left out because they begin after the end that an MPD states; absent: none. */
   beyondEnd?: number;
-  /** Where its media are another version of it, and which: texts for people; absent: nowhere. */
-  replaced?: readonly string[];
+  /** Where its media are another version of it; absent: nowhere. */
+  replaced?: readonly ReplacedSpan[];
+}
+
+/** Media that are another version. */
+export interface ReplacedSpan extends TimeSpan {
+  /** Where they are, and which version: a text for people. */
+  what: string;
 }
 
 export interface Segment {

@@ -2,6 +2,7 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { afterAll, describe, expect, it, vi } from "vitest";
+import type { MediaRange } from "../../src/remux/samples.ts";
 import { firstAudio } from "../../src/remux/audio-choice.ts";
 import { nothingToAdd, packetHashes } from "../remux/additions.ts";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
@@ -148,17 +149,18 @@ describe("Periods", () => {
   });
 
   it("that have the audio in another language have a warning", async () => {
-    const warningsOf = async (...languages: string[]) => {
+    const warningsOf = async (languages: string[], ...ranges: MediaRange[]) => {
       const periods = languages.map((language) => [{ ...sound, language }]);
       await using harness = await openEntry(open, withMpd(numbered, periods, 6.5), "main.mpd");
       const format = { ...harness.job.format, ...audioOf(harness.site.url("main.mpd")) };
-      const { warnings } = await harness.download({ format });
+      const { warnings } = await harness.download({ format, ranges });
       return warnings;
     };
-    expect(await warningsOf("en", "en-GB")).toEqual([]);
-    expect(await warningsOf("en", "fr")).toEqual([
-      { code: "audio_missing", message: 'Period 2 has this track only as "fr"' },
-    ]);
+    expect(await warningsOf(["en", "en-GB"])).toEqual([]);
+    const french = [{ code: "audio_missing", message: 'Period 2 has this track only as "fr"' }];
+    expect(await warningsOf(["en", "fr"])).toEqual(french);
+    expect(await warningsOf(["en", "fr"], { startS: 0.5, endS: 1.5 })).toEqual([]);
+    expect(await warningsOf(["en", "fr"], { startS: 7, endS: 8 })).toEqual(french);
   });
 
   it("with one codec in one Period and another in the next are refused", async () => {

@@ -190,8 +190,14 @@ test("Periods that have audio in another language or as a description only are t
   };
   const french = audio("fr", 64, role("main"), 'lang="fr"');
   const described = audio("ad", 64, role("description"), 'lang="en-GB"');
-  expect(replacedIn(french)).toEqual([['Period 2 has this track only as "fr, main"'], undefined]);
-  expect(replacedIn(described)).toEqual([['Period 2 has this track only as "en-GB, description"'], undefined]);
+  expect(replacedIn(french)).toEqual([
+    [{ startS: 4, endS: 8, what: 'Period 2 has this track only as "fr, main"' }],
+    undefined,
+  ]);
+  expect(replacedIn(described)).toEqual([
+    [{ startS: 4, endS: 8, what: 'Period 2 has this track only as "en-GB, description"' }],
+    undefined,
+  ]);
   expect(replacedIn(french + described + english)).toEqual([undefined, undefined]);
   expect(replacedIn(audio("us", 64, "", 'lang="en-US"'))).toEqual([undefined, undefined]);
   expect(replacedIn(audio("any", 64))).toEqual([undefined, undefined]);

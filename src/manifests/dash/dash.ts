@@ -3,6 +3,7 @@ import type { Format } from "../../model/page-info.ts";
 import { shorten, urlForMessage } from "../../net/http-url.ts";
 import { tryParseUrl } from "../../parsers/url.ts";
 import {
+  type PeriodTimes,
   presentationDuration,
   removeEarlyPeriods,
   sortPeriods,
@@ -91,7 +92,7 @@ export function openMpd(text: string, url: URL, base = 0) {
       // What a live stream lacks for a while is a gap in it.
       if (missing !== null && hasEnded) throw discontinuedError(formatId, missing, url);
       const { segments, ...beyond } = segmentsOf(representations, periods, url, availability);
-      const others = { ...beyond, ...(replaced.length > 0 && { replaced: replaced.map(describeReplacement) }) };
+      const others = { ...beyond, ...replacedIn(replaced, periods) };
       const isDated = availability !== null && segments.every(({ dateMs }) => dateMs !== undefined);
       if (!hasEnded) return { segments, hasEnded, isDated, refreshS: refreshOf(root, longestOf(segments)) };
       if (segments.length > 0) return { segments, hasEnded, refreshS: 0, ...(isDated && { isDated }), ...others };
@@ -124,9 +125,15 @@ function discontinuedError(formatId: string, period: number, url: URL): ServiceE
   return refusalError("format_unavailable", url, reason);
 }
 
-function describeReplacement({ period, by: { language, roles = [] } }: Joined["replaced"][number]): string {
-  const words = [language, ...roles].filter((word) => word !== null);
-  return `Period ${period + 1} has this track only as ${quote(words.join(", "))}`;
+function replacedIn(replaced: Joined["replaced"], periods: readonly PeriodTimes[]): Pick<SegmentList, "replaced"> {
+  if (replaced.length === 0) return {};
+  const spans = replaced.map(({ period, by: { language, roles = [] } }) => {
+    const { startS = null, durationS = null } = periods[period] ?? {};
+    const words = [language, ...roles].filter((word) => word !== null);
+    const what = `Period ${period + 1} has this track only as ${quote(words.join(", "))}`;
+    return { startS: startS ?? 0, endS: startS === null || durationS === null ? Infinity : startS + durationS, what };
+  });
+  return { replaced: spans };
 }
 
 function quote(text: string): string {

@@ -42,7 +42,7 @@ export interface FileStats {
  */
 export function findFileWarnings(fetched: FetchStatsBySource, file: FileStats): FileWarning[] {
   const { written, listedKinds, path, durationS, cut, joined = [], damage = [] } = file;
-  const segments = describeSegments(fetched, cut === undefined ? written?.tracks : []);
+  const segments = describeSegments(fetched, cut === undefined ? written?.tracks : [], cut?.kept);
   if (cut !== undefined) return findCutWarnings(segments, { ...file, cut });
   if (written === null) {
     return toWarnings([

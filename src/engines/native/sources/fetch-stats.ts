@@ -1,3 +1,4 @@
+import type { ReplacedSpan, TimeSpan } from "../../../manifests/segments.ts";
 import type { SourceName } from "./plan.ts";
 import { places } from "../damage/published-damage.ts";
 
@@ -44,7 +45,7 @@ export class FetchStats {
   /** Segments that begin after the end that their MPD states, and are not fetched. */
   beyondEnd = 0;
   /** Where the manifest has another version of the media only, such as another language. */
-  replaced: readonly string[] = [];
+  replaced: readonly ReplacedSpan[] = [];
   /** Computed segments at the end of a Period that do not exist: all media may have come before them. */
   absent = 0;
   /** How often segments of a live stream were not listed; the first few times. */
@@ -106,8 +107,23 @@ export const roundingS = 0.1;
 
 type WrittenSpan = Readonly<{ source: SourceName; startS: number; endS: number }>;
 
-/** Describes what is not right with the segments of all sources. `tracks`: of all media; default: they are not known. */
-export function describeSegments(fetched: FetchStatsBySource, tracks: readonly WrittenSpan[] = []) {
+function describeReplaced(replaced: readonly ReplacedSpan[], kept: readonly TimeSpan[]): string[] {
+  const isKept = ({ startS, endS }: ReplacedSpan) => kept.some((range) => startS < range.endS && endS > range.startS);
+  const there = replaced.filter(isKept).map(({ what }) => what);
+  const rest = there.length - maxShown;
+  const shown = there.slice(0, maxShown);
+  return rest > 0 ? [...shown, `and so at ${places(rest)} more`] : shown;
+}
+
+/**
+ * Describes what is not right with the segments of all sources. `tracks`: of all media; default: they are not known. `kept`: the times that the
+ * file has; default: all.
+ */
+export function describeSegments(
+  fetched: FetchStatsBySource,
+  tracks: readonly WrittenSpan[] = [],
+  kept: readonly TimeSpan[] = [{ startS: -Infinity, endS: Infinity }],
+) {
   /** If all tracks last as long as listed, the list is wrong about their bytes. */
   const isLong = ({ listedS }: FetchStats, name: SourceName) => {
     const own = tracks.filter(({ source }) => source === name);
@@ -136,11 +152,7 @@ export function describeSegments(fetched: FetchStatsBySource, tracks: readonly W
       return [`${segments}${what} after the end that the manifest states ${are} left out`];
     }),
     /** Where the media are another version. */
-    replaced: ofSources(fetched, ({ replaced }) => {
-      const rest = replaced.length - maxShown;
-      const shown = replaced.slice(0, maxShown);
-      return rest > 0 ? [...shown, `and so at ${places(rest)} more`] : shown;
-    }),
+    replaced: ofSources(fetched, ({ replaced }) => describeReplaced(replaced, kept)),
     /** Where the lists of a stream have no media. */
     unlisted: ofSources(fetched, ({ unlisted }, what) => {
       const shown = unlisted.first.map(({ atS, segments }) =>

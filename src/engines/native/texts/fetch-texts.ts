@@ -157,7 +157,7 @@ class TextFetcher {
     }
     const lost = await this.#fetchSegments(segments, headers, language, sink);
     if (lost !== null) return { what: `lack ${lost.count} of ${lost.total} segments`, reason: lost.reason };
-    return replaced?.[0] === undefined ? null : { what: "are others in places", reason: replaced[0] };
+    return replaced?.[0] === undefined ? null : { what: "are others in places", reason: replaced[0].what };
   }
 
   /** Requests a file again of which a server sends nothing, or a message; the last response is taken. */
