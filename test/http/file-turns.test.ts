@@ -13,8 +13,8 @@ import { addKey } from "./keys.ts";
 const requests = 60;
 const content = Buffer.alloc(400_000, "film ");
 
-/** Opens a service whose keys, eve's and bob's, have a file each; `onRead` is called for each chunk that is read of one. */
-async function openFiles(onRead: () => void) {
+/** Opens a service whose keys, eve's and bob's, have a file each; each chunk of one is read after `onRead`. */
+async function openFiles(onRead: () => Promise<void> | void) {
   const disk = openDiskFiles({ folder: makeFolder() });
   const store = createMemoryStore();
   const files: FileStore = {
@@ -49,10 +49,15 @@ async function openFiles(onRead: () => void) {
   };
 }
 
-function withObserver(handle: FileHandle, onRead: () => void): FileHandle {
+function withObserver(handle: FileHandle, onRead: () => Promise<void> | void): FileHandle {
   return new Proxy(handle, {
     get(target, name) {
-      if (name === "read") onRead();
+      if (name === "read") {
+        return async (buffer: Uint8Array, offset: number, length: number, position: number) => {
+          await onRead();
+          return target.read(buffer, offset, length, position);
+        };
+      }
       const value: unknown = Reflect.get(target, name);
       return typeof value === "function" ? value.bind(target) : value;
     },
@@ -62,7 +67,7 @@ function withObserver(handle: FileHandle, onRead: () => void): FileHandle {
 test("however many files are sent at a time, few chunks are read in one turn of the event loop", async () => {
   const byTurn = new Map<number, number>();
   let turn = 0;
-  const { askAsEve } = await openFiles(() => byTurn.set(turn, (byTurn.get(turn) ?? 0) + 1));
+  const { askAsEve } = await openFiles(() => void byTurn.set(turn, (byTurn.get(turn) ?? 0) + 1));
   const all = Promise.all(Array.from({ length: requests }, askAsEve));
   while ((await Promise.race([all, setImmediate("turn")])) === "turn") turn += 1;
   expect(new Set(await all)).toEqual(new Set([content.length]));
@@ -75,10 +80,13 @@ test.each([
   ["one file of a key is sent while sixty read a link of another key", "askByLinkOfEve", "askAsBob"],
 ] as const)("%s", async (_name, asEve, asBob) => {
   const { promise: allBegan, resolve: onAllBegan } = Promise.withResolvers<void>();
+  const { promise: bobToo, resolve: onBobToo } = Promise.withResolvers<void>();
   let reads = 0;
   const { [asEve]: askAsEve, [asBob]: askAsBob } = await openFiles(() => {
     reads += 1;
     if (reads === requests) onAllBegan();
+    if (reads === requests + 1) onBobToo();
+    return bobToo;
   });
   let sent = 0;
   const greedy = Array.from({ length: requests }, async () => {

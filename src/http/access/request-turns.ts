@@ -1,8 +1,14 @@
 import type { ServerResponse } from "node:http";
 import { Rotation } from "../../async/rotation.ts";
 
-/** Requests that begin in one turn of the event loop: each list or new task takes half a millisecond. */
-const perTurn = 8;
+/**
+ * Requests that begin in one turn of the event loop, of an owner that is alone, and else: each list or new task takes half a millisecond. A turn
+ * has a cost of its own, but the requests of all others wait for its end.
+ */
+const perTurn = { alone: 8, shared: 1 };
+
+/** An owner is alone that long after a request of another one, milliseconds. */
+const aloneAfterMs = 1_000;
 
 interface WaitingRequest {
   response: ServerResponse;
@@ -17,12 +23,22 @@ export class RequestTurns {
   readonly #waiting = new Rotation<WaitingRequest>();
   /** In the present turn of the event loop. */
   #begun = 0;
+  #lastOwner = "";
+  /** When the last request came of another owner than the one before it. */
+  #sharedMs = 0;
 
   /** Calls `begin`, at once or in a later turn of the event loop; never, if the client has disconnected by then, or has a response. */
   add(owner: string, response: ServerResponse, begin: () => void): void {
     const request = { response, begin };
-    if (this.#waiting.isEmpty && this.#begun < perTurn) this.#begin(request);
+    if (owner !== this.#lastOwner) this.#sharedMs = performance.now();
+    this.#lastOwner = owner;
+    if (this.#waiting.isEmpty && this.#mayBegin()) this.#begin(request);
     else this.#waiting.add(owner, request);
+  }
+
+  #mayBegin(): boolean {
+    const isShared = performance.now() - this.#sharedMs < aloneAfterMs;
+    return this.#begun < (isShared ? perTurn.shared : perTurn.alone);
   }
 
   #begin({ response, begin }: WaitingRequest): void {
@@ -35,7 +51,7 @@ export class RequestTurns {
 
   #startTurn(): void {
     this.#begun = 0;
-    while (this.#begun < perTurn) {
+    while (this.#mayBegin()) {
       const next = this.#waiting.take();
       if (next === undefined) return;
       this.#begin(next);
