@@ -29,7 +29,7 @@ export interface SegmentList {
   replaced?: readonly ReplacedSpan[];
 }
 
-/** Media that are another version. */
+/** Media that are another version; times from the start of the first Period. */
 export interface ReplacedSpan extends TimeSpan {
   /** Where they are, and which version: a text for people. */
   what: string;

@@ -151,7 +151,9 @@ describe("Periods", () => {
   it("that have the audio in another language have a warning", async () => {
     const warningsOf = async (languages: string[], ...ranges: MediaRange[]) => {
       const periods = languages.map((language) => [{ ...sound, language }]);
-      await using harness = await openEntry(open, withMpd(numbered, periods, 6.5), "main.mpd");
+      // A cut counts from the start of the first Period.
+      const text = mpd(periods, 6.5).replaceAll(/start="PT([\d.]+)S"/g, (_, s) => `start="PT${3_600 + Number(s)}S"`);
+      await using harness = await openEntry(open, merge(numbered, new Map([["main.mpd", dash(text)]])), "main.mpd");
       const format = { ...harness.job.format, ...audioOf(harness.site.url("main.mpd")) };
       const { warnings } = await harness.download({ format, ranges });
       return warnings;

@@ -183,9 +183,10 @@ test("in another Period, the track with the same roles continues", () => {
 test("Periods that have audio in another language or as a description only are told, those of an unknown language are not", () => {
   const period = (...sets: string[]) => `<Period duration="PT4S">${template}${sets.join("")}</Period>`;
   const english = audio("en", 64, role("main"), 'lang="en"');
-  const replacedIn = (second: string) => {
+  const replacedIn = (second: string, start = "") => {
     const pictures = (language: string) => video("v", 90, "", `lang="${language}"`);
-    const mpd = openMpd(`<MPD>${period(english, pictures("en"))}${period(second, pictures("fr"))}</MPD>`, url);
+    const periods = `${period(english, pictures("en"))}${period(second, pictures("fr"))}`;
+    const mpd = openMpd(`<MPD>${periods.replace("<Period", `<Period ${start}`)}</MPD>`, url);
     return [mpd.segments("dash-en").replaced, mpd.segments("dash-v").replaced];
   };
   const french = audio("fr", 64, role("main"), 'lang="fr"');
@@ -198,6 +199,8 @@ test("Periods that have audio in another language or as a description only are t
     [{ startS: 4, endS: 8, what: 'Period 2 has this track only as "en-GB, description"' }],
     undefined,
   ]);
+  // A cut counts from where the file starts.
+  expect(replacedIn(french, 'start="PT1H"')).toEqual(replacedIn(french));
   expect(replacedIn(french + described + english)).toEqual([undefined, undefined]);
   expect(replacedIn(audio("us", 64, "", 'lang="en-US"'))).toEqual([undefined, undefined]);
   expect(replacedIn(audio("any", 64))).toEqual([undefined, undefined]);
@@ -275,6 +278,7 @@ test("audio that only its name calls a description comes after other audio, unle
     "English (Audio Description)",
     "Audiodescripción",
     "Audiodeskrypcja",
+    "English - Descriptive",
     "English AD",
     "eng_AD",
     "[AD]",

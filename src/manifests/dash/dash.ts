@@ -127,11 +127,14 @@ function discontinuedError(formatId: string, period: number, url: URL): ServiceE
 
 function replacedIn(replaced: Joined["replaced"], periods: readonly PeriodTimes[]): Pick<SegmentList, "replaced"> {
   if (replaced.length === 0) return {};
+  const firstS = periods[0]?.startS ?? 0;
   const spans = replaced.map(({ period, by: { language, roles = [] } }) => {
-    const { startS = null, durationS = null } = periods[period] ?? {};
+    const { startS: atS = null, durationS = null } = periods[period] ?? {};
+    const startS = atS === null ? 0 : atS - firstS;
+    const endS = atS === null || durationS === null ? Infinity : startS + durationS;
     const words = [language, ...roles].filter((word) => word !== null);
     const what = `Period ${period + 1} has this track only as ${quote(words.join(", "))}`;
-    return { startS: startS ?? 0, endS: startS === null || durationS === null ? Infinity : startS + durationS, what };
+    return { startS, endS, what };
   });
   return { replaced: spans };
 }
