@@ -120,6 +120,19 @@ test("a variant with a frame rate is video although its CODECS name audio alone"
   expect(["25.000", "0.000", "x"].map(kindOf)).toEqual([null, "none", "none"]);
 });
 
+test("a variant with a frame rate is audio if its CODECS name audio alone, and those of another variant name video", () => {
+  const kindsOf = (own: string) =>
+    read(
+      '#EXT-X-STREAM-INF:BANDWIDTH=2000,FRAME-RATE=25,CODECS="avc1.42e01e,mp4a.40.2"',
+      "v.m3u8",
+      `#EXT-X-STREAM-INF:BANDWIDTH=1000,FRAME-RATE=25,CODECS="mp4a.40.2"${own}`,
+      "a.m3u8",
+    ).formats.map(({ vcodec, fps, ext }) => [vcodec, fps, ext]);
+  const film = ["avc1.42e01e", 25, "mp4"];
+  expect(kindsOf("")).toEqual([film, ["none", null, "m4a"]]);
+  expect(kindsOf(",RESOLUTION=640x360")).toEqual([film, [null, 25, "mp4"]]);
+});
+
 test("audio in a group is audio although the CODECS of its variants name none", () => {
   const { formats } = read(
     '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="en",URI="en.m3u8"',

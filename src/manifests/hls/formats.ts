@@ -13,7 +13,7 @@ import {
   rolesBeyondGroup,
 } from "./groups.ts";
 import { unknownHlsFormat } from "./media.ts";
-import { scoresOf, type Variant, withPossibleAudio } from "./variants.ts";
+import { scoresOf, statesVideo, type Variant, withPossibleAudio } from "./variants.ts";
 
 interface AudioGroup extends Group {
   acodec: string | null;
@@ -76,8 +76,9 @@ function listVideos(
   const angles: Listed[] = [];
   const seen = new Set<Group>();
   const scores = scoresOf(variants);
+  const isTold = variants.some(statesVideo);
   const listed = variants.map((variant, index): Listed => {
-    const format = variantFormat(variant, audioGroups.get(variant.attributes.get("AUDIO") ?? ""));
+    const format = variantFormat(variant, audioGroups.get(variant.attributes.get("AUDIO") ?? ""), isTold);
     const statement = { roles: format.roles ?? [], priority: scores[index] ?? 0 };
     const group = groups.get(variant.attributes.get("VIDEO") ?? "");
     const own = { ...format, format_id: `hls-${Math.floor(format.tbr ?? index)}` };
@@ -133,11 +134,18 @@ function listAudios({ played, aside }: Record<"played" | "aside", readonly Audio
 /** Assumed ratio of peak to mean bit rate if only the peak is known, as ffmpeg writes it for constant bit rates. */
 const peakToAverage = 1.1;
 
-/** Converts a variant with its audio group; leaves `format_id` empty. */
-function variantFormat({ attributes, codecs, url }: Variant, group: AudioGroup | undefined): FormatPart {
+/**
+ * Converts a variant with its audio group; leaves `format_id` empty. A size or a frame rate says video although CODECS name audio alone; a
+ * frame rate does not if `isTold`: the CODECS of the playlist name video where it is.
+ */
+function variantFormat(
+  { attributes, codecs, url }: Variant,
+  group: AudioGroup | undefined,
+  isTold: boolean,
+): FormatPart {
   const [, width, height] = /^(\d+)[x*](\d+)$/i.exec(attributes.get("RESOLUTION") ?? "") ?? [];
   const fps = framesPerSecond(attributes.get("FRAME-RATE"));
-  const hasPicture = parsePixels(width) !== null || fps !== null;
+  const hasPicture = parsePixels(width) !== null || (fps !== null && !isTold);
   const vcodec = codecs.vcodec === "none" && hasPicture ? null : codecs.vcodec;
   const peakTbr = kilobits(attributes.get("BANDWIDTH"));
   const listedTbr = kilobits(attributes.get("AVERAGE-BANDWIDTH"));
@@ -156,7 +164,7 @@ function variantFormat({ attributes, codecs, url }: Variant, group: AudioGroup |
     ext: vcodec === "none" ? "m4a" : "mp4",
     width: parsePixels(width),
     height: parsePixels(height),
-    fps,
+    fps: vcodec === "none" ? null : fps,
     vcodec,
     acodec,
     tbr: peakTbr ?? listedTbr,

@@ -8,6 +8,9 @@ export interface Variant {
   url: URL;
 }
 
+/** Whether its CODECS name video. */
+export const statesVideo = ({ codecs: { vcodec } }: Variant): boolean => vcodec !== null && vcodec !== "none";
+
 /**
  * If no variant with video states audio, nor an audio group, their CODECS leave it out: they may have their own, and variants that have audio
  * alone are in place of them (RFC 8216bis §4.4.6.2).
