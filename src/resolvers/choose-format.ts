@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { urlForMessage } from "../net/http-url.ts";
-import { ServiceError, unlessUnreadable } from "../model/errors.ts";
+import { ServiceError } from "../model/errors.ts";
 import {
   bestAudio,
   byQuality,
@@ -57,9 +57,14 @@ export function chooseFormat(info: PageInfo, options: TaskOptions, before: Forma
   return bestVideo(withoutDrm(within), audioOf, preferred_codecs);
 }
 
-/** Returns what the options ask for; `null` if nothing of it is listed, or no page was read. */
+/** Returns what the options ask for; `null` if it is refused, or no page was read. */
 export function chooseIfListed(info: PageInfo | null, options: TaskOptions): FormatChoice | null {
-  return info && (unlessUnreadable(() => chooseFormat(info, options)) ?? null);
+  try {
+    return info && chooseFormat(info, options);
+  } catch (error) {
+    if (error instanceof ServiceError) return null;
+    throw error;
+  }
 }
 
 /** Returns what the options ask for of a page without the format of `before`; `null`: nothing of the same kind. */
