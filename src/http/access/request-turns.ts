@@ -2,12 +2,12 @@ import type { ServerResponse } from "node:http";
 import { Rotation } from "../../async/rotation.ts";
 
 /**
- * Requests that begin in one turn of the event loop, of an owner that is alone, and else: each list or new task takes half a millisecond. A turn
- * has a cost of its own, but the requests of all others wait for its end.
+ * Requests that begin in one turn of the event loop, if one owner sends all, and if several do. Each list or new task takes half a millisecond, so
+ * with several the others would wait; with one, fewer turns cost less.
  */
 const perTurn = { alone: 8, shared: 1 };
 
-/** An owner is alone that long after a request of another one, milliseconds. */
+/** So long after a request of another one an owner counts as alone, milliseconds. */
 const aloneAfterMs = 1_000;
 
 interface WaitingRequest {
