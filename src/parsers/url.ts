@@ -34,9 +34,20 @@ export function pageKey({ host, pathname, search }: URL): string {
   return `${host.replace(/^www\./, "")}${pathname.slice(0, end)}${search}`;
 }
 
-const frontPath = /^\/(?:[a-z]{2}(?:[-_][a-z]{2})?\/?)?(?:(?:index|home|default)\.\w{2,5})?$/i;
+const frontPath = /^\/(?:([a-z]{2})(?:[-_]([a-z]{2}))?\/?)?(?:(?:index|home|default)\.\w{2,5})?$/i;
 
-/** Whether this is a site's front page, also of one language (`/en/`). */
-export function isFrontPage(url: URL): boolean {
-  return url.search === "" && frontPath.test(url.pathname);
+/**
+ * Whether this is a site's front page, also of one language or country (`/en/`, `/us`). Two letters may mean something else (`/tv`): if
+ * the page was read, they must be its language, or the country of that, most likely (`/us` of `en`).
+ *
+ * @param language What the page states, as `parseLanguage` returns it; absent: the page was not read.
+ */
+export function isFrontPage(url: URL, language?: string | null): boolean {
+  const match = url.search === "" ? frontPath.exec(url.pathname) : null;
+  if (match?.[1] === undefined || language === undefined) return match !== null;
+  if (language === null || language.startsWith("x-")) return false;
+  const { language: spoken, region } = new Intl.Locale(language).maximize();
+  // Paths call the United Kingdom as its domain is called.
+  const codes = new Set([spoken, region?.toLowerCase(), region === "GB" ? "uk" : undefined]);
+  return match.slice(1).some((code) => code !== undefined && codes.has(code.toLowerCase()));
 }

@@ -178,8 +178,26 @@ describe("URLs", () => {
   it("of front pages are recognised", () => {
     const are = ["/", "/de/", "/en-us", "/index.php", "/de/index.html"].map((path) => new URL(path, base));
     const areNot = ["/video", "/?v=1", "/de/video"].map((path) => new URL(path, base));
-    expect(are.every(isFrontPage)).toBe(true);
-    expect(areNot.some(isFrontPage)).toBe(false);
+    expect(are.every((url) => isFrontPage(url))).toBe(true);
+    expect(areNot.some((url) => isFrontPage(url))).toBe(false);
+  });
+
+  it.each([
+    ["/", null, true],
+    ["/index.html", "de", true],
+    ["/de/", "de-AT", true],
+    ["/at", "de-AT", true],
+    ["/us/", "en", true],
+    ["/uk", "en-GB", true],
+    ["/jp/index.html", "ja", true],
+    ["/zh-cn", "zh-Hans", true],
+    ["/tv", "en", false],
+    ["/ab", null, false],
+    ["/ab", "x-private", false],
+    ["/de/", "fr", false],
+    ["/de/video", "de", false],
+  ])("%s of a page in the language %s: a front page: %j", (path, language, isFront) => {
+    expect(isFrontPage(new URL(path, base), language)).toBe(isFront);
   });
 });
 

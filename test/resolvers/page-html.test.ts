@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { chooseSubtitles } from "../../src/runner/choice/choose-subtitles.ts";
-import { pageUrl, resolveFrom, resolvePage } from "./page/saved-client.ts";
+import { jsonLd, pageUrl, resolveFrom, resolvePage } from "./page/saved-client.ts";
 
 describe("HTML", () => {
   it("reads a player with its sources and tracks", async () => {
@@ -149,13 +149,29 @@ describe("HTML", () => {
     expect(Object.keys((await resolvePage(element)).subtitles)).toEqual(["en", "de"]);
   });
 
-  it.each(["https://example.com/", "https://example.com/en/", "https://example.com/index.html"])(
-    "ignores a player on the front page %s",
-    async (url) => {
-      const body = `<video src="/promo.mp4" controls></video>`;
-      expect((await resolveFrom({ [url]: { body } }, url)).media_type).toBe("none");
-    },
-  );
+  it.each([
+    "https://example.com/",
+    "https://example.com/en/",
+    "https://example.com/us",
+    "https://example.com/index.html",
+  ])("ignores a player on the front page %s", async (url) => {
+    const body = `<html lang="en"><video src="/promo.mp4" controls></video>`;
+    expect((await resolveFrom({ [url]: { body } }, url)).media_type).toBe("none");
+  });
+
+  it.each([
+    `<video src="/promo.mp4" controls></video>`,
+    `<iframe src="https://player.example.com/1" allowfullscreen></iframe>`,
+    jsonLd({ "@type": "VideoObject", name: "Otters", contentUrl: "/promo.mp4" }),
+  ])("takes the medium of a page of two letters that are not its language: %s", async (medium) => {
+    const url = "https://example.com/tv";
+    const pages = {
+      [url]: { body: `<html lang="en"><title>TV</title>${medium}` },
+      "https://player.example.com/1": { body: `<video src="https://example.com/promo.mp4" controls></video>` },
+    };
+    const { formats } = await resolveFrom(pages, url);
+    expect(formats.map((format) => format.url)).toEqual(["https://example.com/promo.mp4"]);
+  });
 
   it.each(["", `<link rel="canonical" href="watch/1">`])(
     "takes a player of a page whose base is the front page, and which has %j",

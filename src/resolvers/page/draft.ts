@@ -71,8 +71,8 @@ function addPlayers(
   trailerUrls: readonly URL[],
   { markup, url, base, isPlayer, frames }: DraftOptions & { markup: Markup; url: URL },
 ): Draft {
-  const mayList = !isPlayer && frames.length === 0 && !isFrontPage(url);
   const stated = merge(metadata, url);
+  const mayList = !isPlayer && frames.length === 0 && !isFrontPage(url, stated.merged.fields.language);
   const secondary = new Set([...loopUrls(markup, base), ...trailerUrls.map(({ href }) => href)]);
   const { media, fields } = stated.merged;
   const hasSecondary = [...media.map((medium) => medium.url.href), fields.embed?.url ?? ""].some((each) =>
@@ -143,7 +143,7 @@ function identify({ metadata, merged: { fields } }: Draft, url: URL): Omit<PageI
       ...players.slice(0, maxPlayers).map((player) => player.url),
     ],
     duration: fields.duration,
-    isFrontPage: isFrontPage(URL.parse(fields.webpage_url) ?? url),
+    isFrontPage: isFrontPage(URL.parse(fields.webpage_url) ?? url, fields.language),
   };
 }
 

@@ -17,10 +17,10 @@ export function isFrameUrl(attribute: string): boolean {
  * then `frames`, as `findPlayerFrames` returns them. The page itself and Flash are none. `isPlayer`: the page is a player's.
  */
 export function findPlayers(
-  page: Pick<PageInfo, "webpage_url" | "embed" | "media_type">,
+  page: Pick<PageInfo, "webpage_url" | "embed" | "media_type" | "language">,
   { frames, url, isPlayer }: { frames: readonly URL[]; url: URL; isPlayer: boolean },
 ): URL[] {
-  const isFront = !isPlayer && page.media_type === "none" && isFrontPage(url);
+  const isFront = !isPlayer && page.media_type === "none" && isFrontPage(url, page.language);
   const pageKeys = new Set([url, ...parseUrls([page.webpage_url], url)].map(pageKey));
   const players = new Map(
     [...parseUrls([page.embed?.url], url), ...(isFront ? [] : frames)].map((each) => [pageKey(each), each]),

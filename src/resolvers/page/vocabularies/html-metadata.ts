@@ -38,7 +38,7 @@ export function extractPlayerElement(
 ): Metadata {
   const titles = [markup.title ?? "", ...metas.all("og:title")];
   const takesTrailers = isOfTrailer({ titles, urls: [url] });
-  const canHaveMedium = isVideo || !isFrontPage(url);
+  const canHaveMedium = isVideo || !isFrontPage(url, parseLanguage(markup.language));
   const player = canHaveMedium ? findPlayer(markup, base, { isVideo, takesTrailers, trailers }) : null;
   const resources = [...manifestLinks(markup, base), ...(player === null ? [] : sourcesOf(player, base))];
   return {
