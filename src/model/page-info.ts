@@ -214,7 +214,7 @@ export const PageInfo = Type.Object(
     resolver: Type.String({ description: "name of the resolver that read the page" }),
     extractor: optionalText("yt-dlp's extractor that read the page"),
     video_id: optionalText("the site's own id of the video, as yt-dlp's extractor names it"),
-    extractor_version: optionalText("version of yt-dlp"),
+    extractor_version: optionalText("version of yt-dlp; absent: it was not asked, or had no answer"),
     fetched_at: time("when the page was read, UTC"),
   },
   { title: "PageInfo" },

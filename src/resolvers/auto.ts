@@ -182,7 +182,6 @@ function fill(first: PageInfo, second: PageInfo): PageInfo {
   const added = new Set(Object.keys(second.sources)).difference(new Set(Object.keys(first.sources)));
   const warnings = [...(first.warnings ?? []), ...(second.warnings ?? [])];
   const warned = warnings.length > 0 ? { warnings: warnings.slice(0, 8) } : {};
-  if (added.size === 0) return { ...first, ...warned };
   const pick = <T>(from: Readonly<Record<string, T>>): Record<string, T> =>
     Object.fromEntries(Object.entries(from).filter(([field]) => added.has(field)));
   const { extractor = first.extractor, extractor_version = first.extractor_version } = second;

@@ -151,12 +151,13 @@ function assertMedia(info: PageInfo): void {
   throw new ServiceError("no_media", `there is no format to download on ${page}${read}${whyNone(info)}`);
 }
 
-function whyNone({ warnings: [unread] = [], entries_count, extractor }: PageInfo): string {
+function whyNone({ warnings: [unread] = [], entries_count, extractor, extractor_version }: PageInfo): string {
   if (unread !== undefined) return `: ${unread.message}`;
   if (entries_count === 0) return ": it is a playlist without entries";
-  // yt-dlp has read the page.
+  // yt-dlp has an extractor for the page, and says nothing of it.
   if (extractor !== undefined) return "";
-  return ": neither the page nor its manifests list one that can be read, and yt-dlp found none or is not in use";
+  const asked = extractor_version === undefined ? "yt-dlp, which reads more sites, is not in use" : "yt-dlp found none";
+  return `: neither the page nor its manifests list one that can be read, and ${asked}`;
 }
 
 /** Finds the separate audio of a format. */

@@ -323,8 +323,11 @@ test("a page without formats is no_media, or live_stream before the event begins
   const noMedia = { code: "no_media", retryable: false };
   const message = "there is no format to download on https://a.test/";
   expect(refusal([], {}, { extractor: "generic" })).toMatchObject({ ...noMedia, message });
-  const withoutYtDlp = `${message}: neither the page nor its manifests list one that can be read, and yt-dlp found none or is not in use`;
+  const alone = `${message}: neither the page nor its manifests list one that can be read, and yt-dlp`;
+  const withoutYtDlp = `${alone}, which reads more sites, is not in use`;
   expect(refusal([])).toMatchObject({ ...noMedia, message: withoutYtDlp });
+  const asked = refusal([], {}, { extractor_version: "2026.10.26" });
+  expect(asked).toMatchObject({ ...noMedia, message: `${alone} found none` });
   const webpage_url = "https://a.test/login?next=secret#top";
   const elsewhere = refusal([], {}, { extractor: "generic", webpage_url });
   expect(elsewhere).toMatchObject({ ...noMedia, message: `${message} (the page is https://a.test/login)` });
