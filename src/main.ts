@@ -9,6 +9,13 @@ import { stopOnSignal } from "./system/stop-on-signal.ts";
 /** How long the service may take to stop after `DRAIN_MS`; Docker allows 10 s. */
 const stopMs = 9_500;
 
+/**
+ * Connections that the system may hold until the process accepts them, one in each turn of its event loop. The system drops those beyond it, whose
+ * clients try again after one second, then three. Node's default of 511 is less than one client opens at once. The system's own limit, on Linux
+ * 4,096 (`net.core.somaxconn`), still holds.
+ */
+const waitingConnections = 4_096;
+
 type App = Awaited<ReturnType<typeof openServices>>["app"];
 
 await start().catch((error: unknown) => {
@@ -39,7 +46,7 @@ async function start(): Promise<void> {
       listenTextResolver: (address) => `serving metrics at ${address}/metrics`,
     });
   }
-  await listen(app, "HOST and PORT", config.listen);
+  await listen(app, "HOST and PORT", { ...config.listen, backlog: waitingConnections });
   runner?.start();
   webhooks?.start();
   if (config.role !== "api") library?.start();

@@ -9,7 +9,7 @@ import { openTaskClient } from "./download-client.ts";
 import { paddedFilm } from "./padded-film.ts";
 import { type ServiceProcess, startCommand } from "./service.ts";
 import { startTestService } from "./test-service.ts";
-import { descriptors, residentBytes } from "./usage.ts";
+import { descriptors, residentBytes, stateOf } from "./usage.ts";
 import { makeFolder } from "../folder.ts";
 
 const MiB = 1024 * 1024;
@@ -115,5 +115,17 @@ describe.skipIf(platform !== "linux")("the service holds nothing for clients", (
       if (i % 20 === 0) expect(await askHealth(service)).toBe(200);
     }
     expect(await askHealth(service)).toBe(200);
+  });
+
+  it("that connect by the thousand while it is busy: none of them has to try again", async () => {
+    const service = await start({ RESOLVER: "stub", CONCURRENCY: "0" });
+    service.process.kill("SIGSTOP");
+    await expect.poll(() => stateOf(service)).toBe("T");
+    const sockets = await Promise.all(
+      Array.from({ length: 1_500 }, () => send(service, "GET /health/live HTTP/1.1\r\nhost: a\r\n\r\n")),
+    );
+    service.process.kill("SIGCONT");
+    const answers = await Promise.all(sockets.map(async (socket) => String((await once(socket, "data"))[0])));
+    expect(new Set(answers.map((answer) => answer.slice(0, 12)))).toEqual(new Set(["HTTP/1.1 200"]));
   });
 });

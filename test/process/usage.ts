@@ -11,3 +11,8 @@ export function residentBytes({ process: { pid } }: ServiceProcess): number {
   const [, kib] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
   return Number(kib) * 1024;
 }
+
+/** Returns the letter of a process' state, as `S` of one that sleeps, `T` of a stopped one (Linux). */
+export function stateOf({ process: { pid } }: ServiceProcess): string | undefined {
+  return /^State:\s+(\w)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+}
