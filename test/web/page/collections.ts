@@ -24,6 +24,8 @@ export function collections(openTab: OpenTab): void {
     const box = (n: number) => list.getByRole("checkbox", { name: new RegExp(`part ${n} `) });
     await box(3).check();
     await box(5).click({ modifiers: ["Shift"] });
+    // Further rows come above it.
+    tab.expectShifts("<details>");
     await list.getByRole("button", { name: "Show more" }).click();
     await box(201).check();
     await box(300).check();
@@ -61,13 +63,15 @@ export function collections(openTab: OpenTab): void {
     const error = { code: "playlist", message: "the page is a playlist", retryable: false } as const;
     const { url } = await addEnded(app, { title: "The last train" }, { state: "failed", error });
     app.pages.set(url, playlistPage(url, 3));
-    const { page } = await openTab(app.url);
+    const { page, expectShifts } = await openTab(app.url);
     const row = page.getByRole("article", { name: "The last train" });
     await row.getByText("This is a list: choose what to download of it.").waitFor();
     expect(await row.getByRole("button", { name: "Retry" }).count()).toBe(0);
     await row.getByRole("link", { name: "Show the list" }).click();
     const list = page.getByRole("dialog", { name: "The last train" });
     await list.getByRole("checkbox", { name: "All 3" }).check();
+    // The new task comes above the one that failed.
+    expectShifts();
     await list.getByRole("button", { name: "Download 3" }).click();
     await list.waitFor({ state: "detached" });
     const { tasks } = await app.store.list({ limit: 9 });

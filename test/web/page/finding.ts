@@ -227,7 +227,7 @@ export function findingPages(openTab: OpenTab): void {
   it("says how many of several pages were not added, and why at each of them", async () => {
     const app = await openApp({ store: createMemoryStore({ maxQueued: 1 }) });
     const tab = await openTab(app.url);
-    tab.expectShifts();
+    tab.expectShifts("<li");
     await tab.paste("https://video.example.com/watch/one https://video.example.com/watch/two");
     const dialog = tab.page.getByRole("dialog");
     await dialog.getByRole("button", { name: "Download 2" }).click();
@@ -322,8 +322,10 @@ export function findingPages(openTab: OpenTab): void {
 
   it("stops looking when asked, and the service stops reading", async () => {
     const app = await openApp();
+    const begun = Promise.withResolvers<void>();
     const stopped = Promise.withResolvers<void>();
     app.pages.set(address, ({ signal }) => {
+      begun.resolve();
       const { promise, reject } = Promise.withResolvers<never>();
       signal.addEventListener("abort", () => {
         stopped.resolve();
@@ -333,6 +335,7 @@ export function findingPages(openTab: OpenTab): void {
     });
     const tab = await openTab(app.url);
     await tab.paste(address);
+    await begun.promise;
     await tab.page.getByRole("button", { name: "Stop" }).click();
     await stopped.promise;
     await tab.page.getByRole("dialog").waitFor({ state: "detached" });

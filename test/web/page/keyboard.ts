@@ -132,7 +132,9 @@ export function keyboardAlone(openTab: OpenTab): void {
   it("goes on at the first of the further videos of a list, at the heading after the dialog, and stays in the list of downloads", async () => {
     const app = await openApp();
     app.pages.set(address, async ({ entriesCursor }) => playlistPage(address, 300, { entriesCursor }));
-    const { page } = await openTab(app.url, { path: `?url=${encodeURIComponent(address)}` });
+    const { page, expectShifts } = await openTab(app.url, { path: `?url=${encodeURIComponent(address)}` });
+    // Further rows come above it.
+    expectShifts("<details>");
     const more = page.getByRole("button", { name: "Show more" });
     await more.focus();
     await page.keyboard.press("Enter");

@@ -130,8 +130,10 @@ export function theListIsLive(openTab: OpenTab): void {
     const live = { is_live: true, downloaded_bytes: 210_000_000, total_bytes: null, eta: null };
     const kept = await addRunning(app, { title: "Kept" }, live);
     const discarded = await addRunning(app, { title: "Discarded" }, live);
-    const { page } = await openTab(app.url);
+    const { page, expectShifts } = await openTab(app.url);
     const row = (name: string) => page.getByRole("article", { name });
+    // Those that are left move to where the first one was.
+    expectShifts("<button ");
     await row("Kept").getByRole("button", { name: "Stop and keep" }).click();
     await row("Kept").getByText("Ending the recording · 210 MB").waitFor();
     await row("Discarded").getByRole("button", { name: "Discard" }).click();
