@@ -6,6 +6,13 @@ export interface MemberChange {
   before: State | undefined;
   after: State | undefined;
   members: number;
+  /** They have failed, and no retry helps. */
+  isLasting: boolean;
+}
+
+/** Whether a task has failed in a way that no retry helps. */
+export function hasFailedForGood({ state, error }: Task): boolean {
+  return state === "failed" && error?.retryable === false;
 }
 
 /** How many tasks are in each state: none. */
@@ -36,12 +43,18 @@ export function changeCollection(task: Task, before: State): Task {
  * failed runs again while a member does.
  */
 export function changeMembers(task: Task, changes: readonly MemberChange[], now: Date): Task {
+  const { lasting_failures: known = 0, ...rest } = task;
   const counts = { ...(task.counts ?? noTasks) };
-  for (const { before, after, members } of changes) {
+  let lasting = known;
+  for (const { before, after, members, isLasting } of changes) {
     if (before !== undefined) counts[before] -= members;
     if (after !== undefined) counts[after] += members;
+    if (isLasting) lasting += members;
+    // How they had failed is not known here: of these, too few rather than too many are counted.
+    if (before === "failed") lasting = Math.max(0, lasting - members);
   }
-  return endWithMembers({ ...task, counts, updated_at: now.toISOString() });
+  const changed = { ...rest, counts, ...(lasting > 0 && { lasting_failures: lasting }) };
+  return endWithMembers({ ...changed, updated_at: now.toISOString() });
 }
 
 /** Returns the collection in the state that its members mean. */
@@ -58,11 +71,16 @@ function activeMembers({ counts = noTasks }: Task): number {
 }
 
 /** An error of reading the entries says more than that members have failed. */
-function outcomeOf({ counts = noTasks, error, growth }: Task): Pick<Task, "state" | "error"> {
+function outcomeOf({
+  counts = noTasks,
+  error,
+  growth,
+  lasting_failures: lasting = 0,
+}: Task): Pick<Task, "state" | "error"> {
   const { succeeded, failed, canceled } = counts;
   if (growth?.is_stopped === true) return { state: "failed", error };
   if (failed + canceled === 0) return { state: "succeeded", error: null };
   const parts = [`${failed} failed`, ...(canceled > 0 ? [`${canceled} were canceled`] : [])];
   const message = `of ${succeeded + failed + canceled} entries ${parts.join(", ")}`;
-  return { state: "failed", error: { code: "entries_failed", message, retryable: true } };
+  return { state: "failed", error: { code: "entries_failed", message, retryable: canceled > 0 || lasting < failed } };
 }

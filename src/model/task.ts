@@ -236,6 +236,9 @@ export const Task = Type.Object(
       }),
     ),
     counts: Type.Optional(MemberCounts),
+    lasting_failures: Type.Optional(
+      Type.Integer({ minimum: 1, description: "members that failed and that no retry helps; absent: none is known" }),
+    ),
     growth: Type.Optional(Growth),
     warnings: Type.Optional(
       Type.Array(CollectionWarning, { description: "of a collection: what differs from what was asked for" }),

@@ -41,6 +41,8 @@ export function isRetried(state: State | undefined): boolean {
 export interface StateChange {
   before: State | undefined;
   after: State | undefined;
+  /** As in `MemberChange`; default false. */
+  isLasting?: boolean;
 }
 
 /** Returns the members that are not there yet: a call may be repeated whose response was lost. */
@@ -74,10 +76,10 @@ export class ChangesByCollection {
   readonly #changes = new Map<number, Map<string, MemberChange>>();
 
   /** @param members How often the task is a member of the collection. */
-  add(collection: number, { before, after }: StateChange, members: number): void {
+  add(collection: number, { before, after, isLasting = false }: StateChange, members: number): void {
     const own = this.#changes.getOrInsertComputed(collection, () => new Map());
-    const name = `${before} ${after}`;
-    own.set(name, { before, after, members: members + (own.get(name)?.members ?? 0) });
+    const name = `${before} ${after} ${isLasting}`;
+    own.set(name, { before, after, isLasting, members: members + (own.get(name)?.members ?? 0) });
   }
 
   /** Returns the changes of a collection and removes them. */

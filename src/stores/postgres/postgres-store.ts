@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { BaseLogger } from "pino";
 import type { ConstructorOptions } from "pg-boss";
 import { createKeyedMutex } from "../../async/keyed-mutex.ts";
+import { hasFailedForGood } from "../../feed/collection-changes.ts";
 import type { TaskChange } from "../../feed/task-changes.ts";
 import type { Task } from "../../model/task.ts";
 import { createClock } from "../clock.ts";
@@ -218,7 +219,7 @@ async function updateAndCommit(
   const written = updateDocument(row, change, options, now());
   const { task, stored } = written;
   const delayMs = options.runAfter && delayOf(options.runAfter, now());
-  const followers = await lockFollowers(sql, [row], stored.state);
+  const followers = await lockFollowers(sql, [row], stored.state, hasFailedForGood(task));
   const held = change.state === undefined ? row : await replaceJob(jobs, sql, row, task, delayMs);
   const own = { row, written, held };
   if (isCanceled) return cancelAndCommit(deps, sql, own, members ?? []);

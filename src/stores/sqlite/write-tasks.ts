@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { hasFailedForGood } from "../../feed/collection-changes.ts";
 import type { TaskChange } from "../../feed/task-changes.ts";
 import { changeEvent } from "../../feed/task-events.ts";
 import type { State, Task } from "../../model/task.ts";
@@ -157,7 +158,8 @@ function updateTask(
   const { task, stored, event } = written;
   tables.write(row, written, state && claimabilityAfter(state, given.runAfter, clock), maxStoredBytes);
   if (task.kind !== "collection" || state !== "canceled") {
-    const followed = followers.follow(row, { before: row.state, after: stored.state });
+    const isLasting = hasFailedForGood(task);
+    const followed = followers.follow(row, { before: row.state, after: stored.state, isLasting });
     return { result: { task }, events: [event, ...followed] };
   }
   const { result, events } = tables.tasks.inBulk(() => ends.endNext(row.seq, 0));

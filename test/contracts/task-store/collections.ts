@@ -16,6 +16,7 @@ import {
 } from "./harness.ts";
 import { addKey } from "./turns.ts";
 import { noTasks } from "../../../src/feed/collection-changes.ts";
+import { retryChange } from "../../../src/stores/member-rules.ts";
 import { pageInfo } from "../../page-info.ts";
 
 const playlist = "https://video.example.com/list";
@@ -76,6 +77,42 @@ export function describeCollections(open: OpenStore): void {
       for (const other of others) await endMember(harness, other, "succeeded");
       const error = { code: "entries_failed", message, retryable: true };
       expect(await harness.store.get(id)).toMatchObject({ state: "failed", error });
+    });
+
+    test.each([
+      ["none of whose failures a retry helps", [false, false], false],
+      ["of which a retry helps one", [false, true], true],
+      ["of which one says nothing about a retry", [false, undefined], true],
+      ["of which one was canceled", [false, "canceled"], true],
+    ] as const)("a failed collection %s (%j, %j) is retryable: %j", async (_, [one, other], retryable) => {
+      const harness = await openStoreHarness(open);
+      const { id } = await collect(harness, times(3, entryUrl));
+      const [first, second, third] = await membersOf(harness, id);
+      await failMember(harness, first!, one);
+      if (other === "canceled") await endMember(harness, second!, other);
+      else await failMember(harness, second!, other);
+      await endMember(harness, third!, "succeeded");
+      expect(await harness.store.get(id)).toMatchObject({ state: "failed", error: { retryable } });
+    });
+
+    test("what a retry did not help is not counted twice, nor if it was retried or deleted", async () => {
+      const harness = await openStoreHarness(open);
+      const { store } = harness;
+      const { id } = await collect(harness, times(3, entryUrl));
+      const [first, second, third] = await membersOf(harness, id);
+      for (const member of [first!, second!]) await failMember(harness, member, false);
+      await endMember(harness, third!, "succeeded");
+      expect(await store.get(id)).toMatchObject({ lasting_failures: 2, error: { retryable: false } });
+      await store.update(first!.id, retryChange);
+      await store.delete(second!.id);
+      expect(await store.get(id)).not.toHaveProperty("lasting_failures");
+      await failMember(harness, { ...first!, state: "queued" }, false);
+      expect(await store.get(id)).toMatchObject({ lasting_failures: 1, error: { retryable: false } });
+      await store.update(first!.id, retryChange);
+      await failMember(harness, { ...first!, state: "queued" }, true);
+      const ended = await store.get(id);
+      expect(ended).toMatchObject({ state: "failed", error: { retryable: true } });
+      expect(ended).not.toHaveProperty("lasting_failures");
     });
 
     test("a member that is retried by itself lets a failed collection run again", async () => {
@@ -272,6 +309,13 @@ export function describeCollections(open: OpenStore): void {
 export async function endMember({ store }: StoreHarness, { id, state }: Task, to: State): Promise<void> {
   if (state === "queued" && to !== "canceled") await store.update(id, { state: "running" });
   await store.update(id, { state: to, ...(to === "succeeded" && { file: fileOf(1) }) });
+}
+
+/** @param retryable As its error says; undefined: it has none. */
+async function failMember(harness: StoreHarness, { id }: Task, retryable: boolean | undefined): Promise<void> {
+  const error = retryable === undefined ? null : { code: "upstream_status", message: "refused", retryable };
+  await harness.store.update(id, { state: "running" });
+  await harness.store.update(id, { state: "failed", error });
 }
 
 export function entryUrl(n: number): string {

@@ -89,14 +89,16 @@ export interface Follower {
  * Returns the collections of members whose state becomes `after`, locked; undefined: they are removed.
  *
  * @param members Locked, and not written yet.
+ * @param isLasting As in `MemberChange`.
  */
 export async function lockFollowers(
   sql: Sql,
   members: readonly Pick<TaskRow, "seq" | "state" | "memberships">[],
   after: State | undefined,
+  isLasting = false,
 ): Promise<Follower[]> {
   const moved = members.filter(({ state, memberships }) => memberships > 0 && state !== after);
-  const changes = await readChanges(sql, moved, after);
+  const changes = await readChanges(sql, moved, after, isLasting);
   const rows = await lockRows(sql, changes.keys());
   return rows.map((row) => ({ row, changes: changes.take(row.seq) }));
 }
@@ -106,6 +108,7 @@ export async function readChanges(
   sql: Sql,
   members: readonly Pick<TaskRow, "seq">[],
   after: State | undefined,
+  isLasting = false,
 ): Promise<ChangesByCollection> {
   const changes = new ChangesByCollection();
   if (members.length === 0) return changes;
@@ -115,7 +118,7 @@ export async function readChanges(
      WHERE task = ANY(:seqs::bigint[]) GROUP BY collection, state`,
     { seqs },
   );
-  for (const { collection, before, places } of found) changes.add(collection, { before, after }, places);
+  for (const { collection, before, places } of found) changes.add(collection, { before, after, isLasting }, places);
   return changes;
 }
 
