@@ -273,7 +273,7 @@ describe("a stated length", () => {
 });
 
 it("resumes after a stall", async () => {
-  const harness = await startPartsHarness({ idleTimeoutMs: 500 });
+  const harness = await startPartsHarness({ idleTimeoutMs: 1_100 });
   harness.server.serve("/medium", medium, first(1, { stallAfter: 150_000 }));
   const { path } = await harness.fetch(await harness.open());
   expect((await readFile(path)).equals(medium)).toBe(true);

@@ -274,7 +274,7 @@ function redirectNextOpen(path: string): void {
 
 describe("a part that may be received only later", () => {
   it("is not idle meanwhile, and needs one request", async () => {
-    const { server, open, fetch } = await startPartsHarness({ idleTimeoutMs: 500 });
+    const { server, open, fetch } = await startPartsHarness({ idleTimeoutMs: 1_100 });
     server.serve("/medium", mediumOf(4 * MiB));
     server.serve("/stalls", medium, { stallAfter: 10 });
     const { promise: asked, resolve: onAsked } = Promise.withResolvers<void>();

@@ -157,38 +157,50 @@ export interface MinSpeed {
 /** When a slow server is worth another attempt, seconds. */
 const retryAfterS = 60;
 
+/** Into how many parts a window is divided: each time that is measured counts for two of them at most. */
+const windowParts = 20;
+
 /**
  * Creates a meter of one body that calls `onSlow` with an `upstream_timeout` error when `windowMs` of waiting have
- * brought fewer bytes than `minSpeed` demands; then the next window starts. `what` names the request. A
- * meter that is stopped has no timer.
+ * brought fewer bytes than `minSpeed` demands; then the next window starts. Time in which this process does not run, as it is
+ * suspended or gets no processor, hardly counts: it says nothing of the server. `what` names the request. A meter that is stopped has no timer.
  */
 function createSpeedMeter({ bytesPerS, windowMs }: MinSpeed, what: string, onSlow: (error: ServiceError) => void) {
+  const partMs = windowMs / windowParts;
   let bytes = 0;
   let waitedMs = 0;
   let startedAt = 0;
   let timer: NodeJS.Timeout | undefined;
 
-  function endWindow(): void {
+  function wait(): void {
+    startedAt = performance.now();
+    timer = setTimeout(endPart, Math.min(partMs, windowMs - waitedMs));
+  }
+
+  function addWaited(): void {
+    waitedMs += Math.min(performance.now() - startedAt, 2 * partMs);
+  }
+
+  function endPart(): void {
+    addWaited();
+    if (waitedMs < windowMs) return wait();
     const speed = bytes / (windowMs / 1000);
     if (speed < bytesPerS) return onSlow(slowError(what, speed, { bytesPerS, windowMs }));
     bytes = 0;
     waitedMs = 0;
-    startedAt = performance.now();
-    timer = setTimeout(endWindow, windowMs);
+    wait();
   }
 
   return {
     /** The reader waits for the server's next bytes; the time until `stop` counts. */
     start(): void {
-      if (bytesPerS === 0) return;
-      startedAt = performance.now();
-      timer = setTimeout(endWindow, windowMs - waitedMs);
+      if (bytesPerS > 0) wait();
     },
     /** The reader no longer waits: the time until the next `start` does not count. */
     stop(): void {
       if (bytesPerS === 0) return;
       clearTimeout(timer);
-      waitedMs += performance.now() - startedAt;
+      addWaited();
     },
     /** Adds bytes that the reader has received. */
     add(more: number): void {
