@@ -256,7 +256,6 @@ const testTexts = new Map(testFiles.map((file) => [file, readFileSync(join(testF
 /** Files below test/ that wait for time to pass, and why they cannot wait for what happens instead. */
 const sleepers: Record<string, string> = {
   "engines/worker-limits.test.ts": "polls processes of the machine",
-  "http/long-lists.test.ts": "a client that reads late",
   "media/server.ts": "responds as late as a fault says",
   "media/site.ts": "sends as slowly as a site does",
   "net/timeouts.test.ts": "a reader that takes its time",
