@@ -18,8 +18,8 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(`yt-dlp
   let harness: YtDlpHarness;
   /** Requests that have no response. */
   const hanging = new Set<string>();
-  /** What a restart takes, milliseconds: the delay before it and the processor time until calls succeed. */
-  const timesToBack: number[] = [];
+  /** What each start takes until calls succeed, milliseconds: the delay before it (of the first: none) and processor time. */
+  const starts: { delayMs: number; usedMs: number }[] = [];
 
   beforeAll(async () => {
     const bomb = createBomb(64);
@@ -41,6 +41,8 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(`yt-dlp
     });
     harness = await openHarness();
     await findAgain(harness.ytDlp, new URL(site.origin));
+    await extract("/");
+    starts.push({ delayMs: 0, usedMs: processorMs(serverPid()) });
   });
 
   afterAll(async () => {
@@ -57,7 +59,7 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(`yt-dlp
     await vi.waitFor(async () => expect(await find()).toBe("vimeo"), { timeout: 60_000 });
     await extract("/");
     const delays = harness.log.filter((line) => "delayMs" in line) as { delayMs: number }[];
-    timesToBack.push(delays.at(-1)!.delayMs + processorMs(serverPid()));
+    starts.push({ delayMs: delays.at(-1)!.delayMs, usedMs: processorMs(serverPid()) });
   };
 
   it("tells which extractor suits a URL, and null if none does but the generic one", async () => {
@@ -106,15 +108,17 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(`yt-dlp
     await expectBack();
   });
 
-  it("is back within 5 s after each of these", () => {
-    expect(timesToBack).toHaveLength(3);
-    expect(Math.max(...timesToBack)).toBeLessThan(5_000);
+  it("is back 2 s and what a start takes after each of these at the latest", () => {
+    const [first, ...others] = starts;
+    expect(others).toHaveLength(3);
+    expect(Math.max(...others.map(({ delayMs }) => delayMs))).toBeLessThanOrEqual(2_000);
+    expect(Math.max(...others.map(({ usedMs }) => usedMs))).toBeLessThan(3 * first!.usedMs);
   });
 
-  it("ends a canceled extraction before the call rejects, with less than 10 ms of processor time", async () => {
+  it("ends a canceled extraction before the call rejects, with less than 30 ms of processor time", async () => {
     // The best counts: others may have the processor's caches meanwhile.
     const times: number[] = [];
-    while (times.length < 30 && !times.some((ms) => ms < 10)) {
+    while (times.length < 30 && !times.some((ms) => ms < 30)) {
       const cancel = new AbortController();
       const path = `/hangs-cancel-${times.length}`;
       const running = extract(path, cancel.signal).catch((error: unknown) => error);
@@ -129,7 +133,7 @@ describe.skipIf(installed === undefined || process.platform !== "linux")(`yt-dlp
       times.push((user + system) / 1_000 + processorMs(server) - serverMs);
       expect(children.filter(isRunning)).toEqual([]);
     }
-    expect(Math.min(...times)).toBeLessThan(10);
+    expect(Math.min(...times)).toBeLessThan(30);
   });
 
   it("has a limited number of extractions; others wait, and can be canceled", async () => {
