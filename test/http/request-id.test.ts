@@ -53,8 +53,16 @@ it("is in each line that the log has of the request", async () => {
   const resolver = { name: "broken", output: {} as never, resolve, close: async () => {} };
   await using app = await buildApp({ logger, resolver });
   await app.inject({ url: "/info?url=https://a.example/", headers: { "x-request-id": id } });
-  expect(lines.map(({ reqId, msg }) => [reqId, msg])).toEqual([
-    [id, "request failed"],
-    [id, "request"],
+  expect(lines.map(({ reqId, msg, method, path }) => [reqId, msg, method, path])).toEqual([
+    [id, "request failed", "GET", "/info"],
+    [id, "request", "GET", "/info"],
   ]);
+});
+
+it("comes with the path in the only line about a probe, which has failed", async () => {
+  const lines: Record<string, unknown>[] = [];
+  const logger = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) });
+  await using app = await buildApp({ logger, drainSignal: AbortSignal.abort() });
+  await app.inject({ url: "/health/ready", headers: { "x-request-id": id } });
+  expect(lines).toMatchObject([{ reqId: id, msg: "request failed", path: "/health/ready", code: "unavailable" }]);
 });

@@ -2,6 +2,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest, HookH
 import { type ErrorCode, errorCodes, ServiceError, statusOf } from "../../model/errors.ts";
 import { requestIdHeader } from "../responses/every-response.ts";
 import { problemHeaders, problemOf } from "../responses/problem.ts";
+import { askedOf } from "./observe-requests.ts";
 
 declare module "fastify" {
   interface FastifyReply {
@@ -16,8 +17,10 @@ export function handleError(error: unknown, request: FastifyRequest, reply: Fast
   if (request.raw.destroyed && reply.raw.destroyed) return void reply.hijack();
   const known = error instanceof ServiceError ? error : serviceErrorOf(error, request);
   const { code, message } = known;
-  if (code === "internal") request.log.error({ err: error }, "request failed");
-  else if (statusOf(known) >= 500) request.log.warn({ code, detail: message }, "request failed");
+  // It may be the only line about the request: those of `/health/` have no other.
+  const asked = askedOf(request);
+  if (code === "internal") request.log.error({ ...asked, err: error }, "request failed");
+  else if (statusOf(known) >= 500) request.log.warn({ ...asked, code, detail: message }, "request failed");
   sendProblem(reply, known);
 }
 

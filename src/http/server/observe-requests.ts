@@ -114,8 +114,8 @@ function log(request: FastifyRequest, outcome: object, message: string, level: "
   request.log[routeOptions.url?.startsWith("/health/") ? "debug" : level](line, message);
 }
 
-/** Without the query: a URL in it may contain a secret. */
-function askedOf({ method, url }: FastifyRequest) {
+/** Returns what a line of the log says of what was asked for, without the query: a URL in it may contain a secret. */
+export function askedOf({ method, url }: FastifyRequest) {
   const [path = ""] = url.split("?", 1);
   return { method, path: pathWithoutSecrets(path) };
 }
