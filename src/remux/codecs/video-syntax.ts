@@ -33,6 +33,8 @@ export interface Picture {
   part: "frame" | "first" | "second";
   /** `null`: not known. */
   order: DisplayOrder | null;
+  /** Frames that others refer to are missing before it. */
+  isAfterLoss: boolean;
 }
 
 /** When a picture is shown among others. */

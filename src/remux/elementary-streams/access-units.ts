@@ -33,6 +33,7 @@ export class AccessUnitReader {
   readonly #stream: ElementaryStream;
   readonly #syntax: VideoSyntax;
   readonly #onAccessUnit: (unit: TimedAccessUnit) => void;
+  readonly #onLoss: () => void;
   #starts: number[] = [];
   #roles: number[] = [];
   #time: PesTime | null = null;
@@ -45,11 +46,18 @@ export class AccessUnitReader {
   /** The stream has been searched up to here. */
   #searched = 0;
 
-  constructor(stream: ElementaryStream, syntax: VideoSyntax, onAccessUnit: (unit: TimedAccessUnit) => void) {
+  /** @param onLoss Called where the numbers of pictures show that some are missing. */
+  constructor(
+    stream: ElementaryStream,
+    syntax: VideoSyntax,
+    onAccessUnit: (unit: TimedAccessUnit) => void,
+    onLoss: () => void,
+  ) {
     this.#stream = stream;
     this.#syntax = syntax;
     this.#pictures = syntax.createPictureReader?.();
     this.#onAccessUnit = onAccessUnit;
+    this.#onLoss = onLoss;
   }
 
   /**
@@ -110,7 +118,9 @@ export class AccessUnitReader {
     const later = this.#gaps.filter((gap) => gap > (unit.starts[0] ?? 0));
     if (later.length < this.#gaps.length) this.#pictures?.skip();
     this.#gaps = later;
-    return this.#pictures?.next(unit) ?? { part: "frame", order: null };
+    const picture = this.#pictures?.next(unit) ?? { part: "frame", order: null, isAfterLoss: false };
+    if (picture.isAfterLoss) this.#onLoss();
+    return picture;
   }
 
   #add(start: number, role: number): void {

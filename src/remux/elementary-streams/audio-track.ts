@@ -2,12 +2,17 @@ import type { AudioFrame, AudioSyntax } from "../codecs/audio-syntax.ts";
 import { ticksPerSecond } from "./timestamps.ts";
 import type { TrackReader, TrackReaderOptions } from "./stream.ts";
 
+export interface AudioTrackOptions extends TrackReaderOptions<AudioSyntax> {
+  /** Whether a segment begins with the packet that has this timestamp; default: it is not known where timestamps go on. */
+  isSegmentStart?: (pts: number) => boolean;
+}
+
 /**
  * Creates a reader of audio whose frames have a header each. Times are counted in frames from the first
  * timestamp on, so that rounded times cause no jitter. Counting restarts from a timestamp that is off by
- * more than a frame, so that gaps are kept. Bytes between frames are left out; those that are no tag count as damage.
+ * more than a frame, so that gaps are kept; within a segment, a gap of whole frames counts as damage. Bytes between frames are left out; those that are no tag count as damage.
  */
-export function createAudioTrack(options: TrackReaderOptions<AudioSyntax>): TrackReader {
+export function createAudioTrack(options: AudioTrackOptions): TrackReader {
   const { stream, syntax, output, onDrop = () => {} } = options;
   const counter = createCounter(options);
   let format: string | null = null;
@@ -79,7 +84,36 @@ function isConfirmed(
   return next === "incomplete" ? next : next?.key === frame.key;
 }
 
-function createCounter({ clock, output }: TrackReaderOptions<AudioSyntax>) {
+/** So many timestamps in a row must be where frames end before one that is later says that frames are missing. */
+const steadyStamps = 12;
+/** Times of other containers that they come from are in milliseconds. */
+const exactS = 0.0015;
+
+/** Finds where whole frames are missing between timestamps. */
+function createLossCheck() {
+  let steady = 0;
+  /** How much later than where the frames before it end the latest timestamp was, seconds. */
+  let latestS = 0;
+  return {
+    /** @param lateS Of a timestamp; @param frameS How long a frame lasts; returns whether frames before it are missing. */
+    isLoss(lateS: number, frameS: number, isSegmentStart: boolean): boolean {
+      const addedS = lateS - latestS;
+      const frames = Math.round(addedS / frameS);
+      const isWhole = frames > 0 && Math.abs(addedS - frames * frameS) <= exactS;
+      const isLoss = isWhole && steady >= steadyStamps && !isSegmentStart;
+      steady = Math.abs(addedS) <= exactS ? steady + 1 : 0;
+      latestS = lateS;
+      return isLoss;
+    },
+    /** Frames are counted from the latest timestamp on. */
+    restart(): void {
+      latestS = 0;
+    },
+  };
+}
+
+function createCounter({ clock, output, isSegmentStart, onDrop }: AudioTrackOptions) {
+  const losses = createLossCheck();
   /** Where counting started, ticks; `null`: not yet. */
   let origin: number | null = null;
   /** Seconds counted since. */
@@ -92,10 +126,14 @@ function createCounter({ clock, output }: TrackReaderOptions<AudioSyntax>) {
       const expected = (origin ?? 0) + Math.round(counted * timescale);
       const stampS = stamp === null ? null : clock.time(stamp) / ticksPerSecond;
       if (output.repeats.has(data, stampS === null ? null : stampS * timescale, (length * timescale) / 4)) return null;
-      const isOff = stampS !== null && Math.abs(stampS * timescale - expected) > length * timescale;
-      if (stampS !== null && (origin === null || isOff)) {
+      const lateS = stampS === null ? 0 : stampS - expected / timescale;
+      const isStart = stamp === null || origin === null || isSegmentStart?.(stamp) !== false;
+      const isLoss = stampS !== null && losses.isLoss(origin === null ? 0 : lateS, length, isStart);
+      if (isLoss) onDrop?.();
+      if (stampS !== null && (origin === null || isLoss || Math.abs(lateS) > length)) {
         origin = Math.round(stampS * timescale);
         counted = 0;
+        losses.restart();
       }
       const dts = (origin ??= expected) + Math.round(counted * timescale);
       counted += length;

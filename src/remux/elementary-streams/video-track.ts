@@ -4,6 +4,7 @@ import { createVideoJoins } from "../mp4/joins.ts";
 import { AccessUnitReader, type TimedAccessUnit } from "./access-units.ts";
 import { DisplayTimes } from "./display-times.ts";
 import type { StreamClock } from "./clock.ts";
+import type { ListedEnd } from "./listed-end.ts";
 import { type PesTime, ticksPerSecond, unwrap } from "./timestamps.ts";
 import type { TrackReader, TrackReaderOptions } from "./stream.ts";
 
@@ -72,7 +73,7 @@ export function createVideoTrack(options: VideoTrackOptions): TrackReader {
       ...(isGuessed && { isGuessed }),
     });
   };
-  const units = new AccessUnitReader(stream, syntax, onAccessUnit);
+  const units = new AccessUnitReader(stream, syntax, onAccessUnit, onDrop);
   // PES packets with missing bytes are removed from the stream.
   return { read: (isLast) => units.read(isLast), skip: () => units.skip() };
 }
@@ -201,49 +202,4 @@ function lastDuration(
 function isSync(unit: AccessUnit, syntax: VideoSyntax): boolean {
   if (unit.roles.some((role) => (role & nal.sync) !== 0)) return true;
   return nalUnitsWith(unit, nal.message).some(syntax.isRecoveryPoint);
-}
-
-/** Of listed durations. */
-const tolerance = ticksPerSecond / 10;
-
-/**
- * Where the segments of a video stream end by their manifest. A stream itself does not say how long its last picture
- * lasts. A manifest is believed as long as each of its segments begins where it says that the one before ends.
- */
-export class ListedEnd {
-  /** The segment that the next packet is of, if that is its first one: its duration in ticks. */
-  #next: { duration: number } | null = null;
-  /** The current one; `null`: not known. */
-  #segment: { first: PesTime; duration: number } | null = null;
-  #isBelieved = true;
-
-  /** @param durationS Default: unknown. */
-  startSegment(durationS = 0): void {
-    this.#next = { duration: durationS * ticksPerSecond };
-  }
-
-  note(time: PesTime): void {
-    if (this.#next === null) return;
-    const { duration } = this.#next;
-    const before = this.#segment;
-    if (before !== null) {
-      const lasted = unwrap(time.dts - before.first.dts, before.duration);
-      this.#isBelieved &&= Math.abs(lasted - before.duration) <= tolerance;
-    }
-    this.#segment = duration === 0 ? null : { first: time, duration };
-    this.#next = null;
-  }
-
-  /** Whether a packet has the times of the first one of its segment: the segment has its media twice. */
-  isRepeated({ pts, dts }: PesTime): boolean {
-    const first = this.#next === null ? this.#segment?.first : undefined;
-    return first?.pts === pts && first.dts === dts;
-  }
-
-  /** Returns how long the segment lasts after `pts`, ticks; `null`: unknown. */
-  after(pts: number): number | null {
-    if (this.#segment === null || !this.#isBelieved) return null;
-    const { first, duration } = this.#segment;
-    return duration - unwrap(pts - first.pts, 0);
-  }
 }

@@ -6,7 +6,8 @@ import { hevc } from "../codecs/hevc.ts";
 import { mpegAudio } from "../codecs/mpeg-audio.ts";
 import { createAudioTrack } from "../elementary-streams/audio-track.ts";
 import { StreamClock } from "../elementary-streams/clock.ts";
-import { createVideoTrack, ListedEnd, type VideoTrackOptions } from "../elementary-streams/video-track.ts";
+import { createVideoTrack, type VideoTrackOptions } from "../elementary-streams/video-track.ts";
+import { ListedEnd } from "../elementary-streams/listed-end.ts";
 import { ElementaryStream, type TrackReader } from "../elementary-streams/stream.ts";
 import type { TimeBases } from "../elementary-streams/time-bases.ts";
 import type { SegmentTiming, TrackKind } from "../samples.ts";
@@ -159,7 +160,12 @@ type TrackOptions = Omit<VideoTrackOptions, "syntax" | "language">;
 function createTrack({ codec, language }: ChosenStream, options: TrackOptions): TrackReader {
   return codec === "avc" || codec === "hevc"
     ? createVideoTrack({ ...options, language, syntax: videoSyntaxes[codec] })
-    : createAudioTrack({ ...options, language, syntax: audioSyntaxes[codec] });
+    : createAudioTrack({
+        ...options,
+        language,
+        syntax: audioSyntaxes[codec],
+        isSegmentStart: (pts) => options.listedEnd.isFirst(pts),
+      });
 }
 
 /** So many distances are known. */

@@ -22,6 +22,8 @@ export interface AvcSps extends SequenceFormat {
   frameNumBits: number;
   /** Of `pic_order_cnt_lsb`; `null`: slices do not have it. */
   orderBits: number | null;
+  /** Slices may have other numbers instead (pic_order_cnt_type 1). */
+  hasOrderDeltas: boolean;
   /** max_num_ref_frames. */
   referenceFrames: number;
   /** gaps_in_frame_num_value_allowed_flag. */
@@ -45,7 +47,7 @@ export function readAvcSps(unit: Uint8Array): AvcSps | null {
   const isHigh = highProfiles.has(profile[0] ?? 0);
   const format = isHigh ? readFormat(bits) : { chroma: 1, lumaDepth: 0, chromaDepth: 0, isSeparate: false };
   const frameNumBits = bits.readUnsigned() + 4;
-  const orderBits = readPictureOrder(bits);
+  const { orderBits, hasOrderDeltas } = readPictureOrder(bits);
   const referenceFrames = bits.readUnsigned();
   const gapsAt = 8 * (1 + profile.length) + bits.position;
   const hasGaps = bits.read(1) === 1;
@@ -62,7 +64,7 @@ export function readAvcSps(unit: Uint8Array): AvcSps | null {
   const hasVui = bits.read(1) === 1;
   const pixelAspect = hasVui ? readPixelAspect(bits) : ([1, 1] as const);
   const fieldS = hasVui ? readTick(bits) : null;
-  const numbers = { frameNumBits, orderBits, referenceFrames, hasGaps, gapsAt };
+  const numbers = { frameNumBits, orderBits, hasOrderDeltas, referenceFrames, hasGaps, gapsAt };
   return { id, profile, isHigh, ...format, ...numbers, isFrameOnly, width, height, pixelAspect, fieldS };
 }
 
@@ -105,15 +107,15 @@ function skipScalingLists(bits: BitReader, count: number): void {
   }
 }
 
-/** Returns how many bits `pic_order_cnt_lsb` has; `null`: pictures are not ordered by it. */
-function readPictureOrder(bits: BitReader): number | null {
+/** Reads what orders pictures. */
+function readPictureOrder(bits: BitReader): Pick<AvcSps, "orderBits" | "hasOrderDeltas"> {
   const kind = bits.readUnsigned();
-  if (kind === 0) return Math.min(bits.readUnsigned(), 12) + 4;
-  if (kind !== 1) return null;
+  if (kind === 0) return { orderBits: Math.min(bits.readUnsigned(), 12) + 4, hasOrderDeltas: false };
+  if (kind !== 1) return { orderBits: null, hasOrderDeltas: false };
   bits.skip(1);
   bits.readSigned();
   bits.readSigned();
   const cycle = Math.min(bits.readUnsigned(), 255);
   for (let i = 0; i < cycle; i++) bits.readSigned();
-  return null;
+  return { orderBits: null, hasOrderDeltas: true };
 }
