@@ -6,7 +6,7 @@ import { hashOfFile, mediumOf, sha256, startPartsHarness } from "./parts-harness
 const medium = mediumOf(100_000);
 
 describe("a status", () => {
-  it.each([404, 403, 410, 416])("%i fails the part at once", async (status) => {
+  it.each([404, 403, 410])("%i fails the part at once", async (status) => {
     const harness = await startPartsHarness();
     harness.server.serve("/medium", medium, { status });
     await expect(harness.fetch(await harness.open())).rejects.toMatchObject({
@@ -15,6 +15,20 @@ describe("a status", () => {
       retryable: false,
     });
     expect(harness.server.requests).toHaveLength(1);
+  });
+
+  it.each([400, 416])("%i is retried once, and fails the part if it comes again", async (status) => {
+    const harness = await startPartsHarness();
+    harness.server.serve("/medium", medium, first(1, { status }));
+    const parts = await harness.open();
+    expect(await hashOfFile((await harness.fetch(parts)).path)).toBe(sha256(medium));
+    expect(harness.server.requests).toHaveLength(2);
+    harness.server.serve("/medium", medium, { status });
+    await expect(harness.fetch(parts, { name: "other" })).rejects.toMatchObject({
+      upstreamStatus: status,
+      retryable: false,
+    });
+    expect(harness.server.requests).toHaveLength(4);
   });
 
   it.each([408, 425, 429, 500, 503])("%i is retried three times", async (status) => {

@@ -93,6 +93,7 @@ export class PartFetch {
       this.#retryPolicy.recordFailure(error, stored.size);
       this.#refused = stored.generation;
     } else if (isOtherRange(error)) await this.#retryPolicy.repeat(error);
+    else if (isPassing(error) && this.#repeated === 0 && this.#mayRepeat()) await this.#waitToRepeat();
     else await this.#retryPolicy.backOff(error, stored.size);
   }
 
@@ -169,6 +170,12 @@ function isEnd(error: unknown, { representation, range, size }: StoredPart): boo
 /** A cache may send what another client has asked for; a server that always does so is refused. */
 const isOtherRange = (error: unknown): error is ServiceError =>
   isServiceError(error, "upstream_invalid") && error.upstreamStatus === 206;
+
+/** Statuses that some caches send once, and not for the same request right after it, as they should. */
+const passingStatuses: ReadonlySet<number | undefined> = new Set([400, 416]);
+
+const isPassing = (error: unknown): boolean =>
+  isServiceError(error, "upstream_status") && passingStatuses.has(error.upstreamStatus);
 
 /** Statuses of servers that refuse ranges; what they have as a whole they may send. With 403 the URL has expired, as a rule. */
 const refusalStatuses: ReadonlySet<number | undefined> = new Set([400, 406, 412, 501]);
