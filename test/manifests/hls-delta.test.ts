@@ -99,3 +99,12 @@ test("a delta update that skips segments that were not listed before cannot be c
     expect(() => read(delta)).toThrow(/it must be complete, but is a delta update/);
   }
 });
+
+test("a delta update has the segments that it skips, though lines that are none stand between them", () => {
+  const stray = ["<!-- cached by a proxy -->", "stray text"];
+  const listed = text(...head(10), ...stray, ...[10, 11, 12].flatMap((number) => [...segment(number), ...stray]));
+  const { segments } = read(listed, text(...head(11), skip(2), ...segment(13)));
+  expect(segments.map(({ sequence, url: at }) => [sequence, at.slice("https://a.test/".length)])).toEqual(
+    [11, 12, 13].map((number) => [number, `${number}.m4s`]),
+  );
+});

@@ -1,4 +1,4 @@
-import { readAttributes, readLines } from "./lines.ts";
+import { createSegmentTest, readAttributes, readLines } from "./lines.ts";
 
 /** What a playlist says of single segments, or from one on (RFC 8216bis §4.4.4); the rest it repeats each time. */
 const segmentTags: ReadonlySet<string> = new Set(
@@ -55,10 +55,13 @@ function completeDelta(delta: string, before: string): string | undefined {
   let pending: string[] = [];
   let sequence = firstSequence(before);
   let found = 0;
+  const isSegment = createSegmentTest(before);
   for (const line of before.split("\n")) {
     const tag = tagOf(line);
-    if (tag === undefined || segmentTags.has(tag)) pending.push(line);
-    if (tag !== undefined || line.trim() === "") continue;
+    const isBlank = line.trim() === "";
+    const isUri = !isBlank && isSegment({ tag: tag ?? null, value: line.trim() });
+    if (isUri || isBlank || (tag !== undefined && segmentTags.has(tag))) pending.push(line);
+    if (!isUri) continue;
     pending = stateOffset(pending, line.trim());
     if (sequence < from) state = stateAfter(state, pending);
     else if (sequence < from + count) {

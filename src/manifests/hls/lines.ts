@@ -63,19 +63,22 @@ const segmentTags = new Set(["#EXTINF", "#EXT-X-BYTERANGE", "#EXT-X-GAP", "#EXT-
  * others, stays a segment, as it would be missing without a warning.
  */
 export function* readMediaLines(text: string): Generator<PlaylistLine> {
-  const extension = timedExtension(text);
-  let isTagged = false;
+  const isSegment = createSegmentTest(text);
   for (const line of readLines(text)) {
     const { tag, value } = line;
-    if (tag === null) {
-      const isSegment = extension === null || isTagged || (extension !== "" && extensionOf(value) === extension);
-      yield isSegment ? line : { tag: "#", value };
-      isTagged = false;
-    } else {
-      yield line;
-      isTagged ||= segmentTags.has(tag);
-    }
+    yield isSegment(line) || tag !== null ? line : { tag: "#", value };
   }
+}
+
+/** Returns a function that takes the lines of a media playlist in order, and returns whether each is a segment; see `readMediaLines`. */
+export function createSegmentTest(text: string): (line: PlaylistLine) => boolean {
+  const extension = timedExtension(text);
+  let isTagged = false;
+  return ({ tag, value }) => {
+    const isSegment = extension === null || isTagged || (extension !== "" && extensionOf(value) === extension);
+    isTagged = tag !== null && (isTagged || segmentTags.has(tag));
+    return tag === null && isSegment;
+  };
 }
 
 /** Returns the extension of the first URI with EXTINF, as `extensionOf`; `null`: none has it. */
