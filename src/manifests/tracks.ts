@@ -159,20 +159,29 @@ export interface TrackStatement {
   roles: readonly TrackRole[];
   /** selectionPriority or SCORE: counts between tracks of equal roles. */
   priority: number;
+  /** That of separate audio. */
+  language?: string | null;
 }
 
 /**
  * Ranks the tracks of one kind, the likeliest programme first: returns 0 for it, −1 for the next, and so on; equal ones share a number.
  * `main` comes before tracks without a role, these before other versions (a dub, another angle), and last what only some
- * want, such as a description. Priorities count after that.
+ * want, such as a description. Priorities count after that, and at last, as in most players, which language is listed first. What does not
+ * state its language may be in that one.
  */
 export function preferences(tracks: readonly TrackStatement[]): number[] {
-  const values = tracks.map(({ roles, priority }) => {
+  /** The languages of tracks of the same value, by it, each with its place. */
+  const languages = new Map<number, Map<string, number>>();
+  const values = tracks.map(({ roles, priority, language = null }) => {
     const weight = roles.reduce((sum, role) => sum + (roleWeights[role] ?? 0), 0);
-    return weight * 2 * maxPriority + Math.min(Math.max(priority, 0), maxPriority);
+    const value = weight * 2 * maxPriority + Math.min(Math.max(priority, 0), maxPriority);
+    const listed = languages.getOrInsertComputed(value, () => new Map<string, number>());
+    return { value, place: language === null ? 0 : listed.getOrInsert(language, listed.size) };
   });
-  const ranks = new Map([...new Set(values)].toSorted((a, b) => b - a).map((value, index) => [value, -index]));
-  return values.map((value) => ranks.get(value) || 0);
+  const sorted = values.toSorted((a, b) => b.value - a.value || a.place - b.place);
+  const keyOf = ({ value, place }: (typeof values)[number]) => `${value} ${place}`;
+  const ranks = new Map([...new Set(sorted.map(keyOf))].map((key, index) => [key, -index]));
+  return values.map((each) => ranks.get(keyOf(each)) || 0);
 }
 
 /** `xs:unsignedInt` */

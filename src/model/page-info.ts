@@ -117,7 +117,7 @@ export const Format = Type.Object(
       Type.Integer({
         maximum: 0,
         description:
-          "below 0: another version than the programme (a dub, a description, another angle), by what the manifest or yt-dlp says",
+          "below 0: another version than the programme (a dub, a description, another angle), by what the manifest or yt-dlp says, or, if nothing else distinguishes them, audio in another language than the first one of a DASH manifest",
       }),
     ),
     has_drm: Type.Boolean({ description: "encrypted with keys from a licence server (DRM)" }),

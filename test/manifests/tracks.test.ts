@@ -72,6 +72,28 @@ test("codecs that few players decode come after others, but before what is not t
   expect(ids(formats)).toEqual(names.map((name) => `dash-${name}`));
 });
 
+test("of audio that only languages distinguish, the language that is listed first comes first, in its best quality", () => {
+  const lang = (tag: string) => `lang="${tag}"`;
+  const formats = readDash(
+    video("picture", 64, "", lang("de")),
+    video("taller", 900, "", lang("en")),
+    audio("description", 900, role("description"), lang("fr")),
+    audio("low", 64, "", lang("en")),
+    audio("german", 128, "", lang("de")),
+    audio("unknown", 96),
+    audio("high", 100, "", lang("en")),
+    audio("french", 160, "", lang("fr")),
+  );
+  const names = ["taller", "picture", "high", "unknown", "low", "german", "french", "description"];
+  expect(ids(formats)).toEqual(names.map((name) => `dash-${name}`));
+  expect(preferences(formats)).toEqual([0, 0, 0, 0, 0, -1, -2, -3]);
+  const marked = readDash(
+    audio("first", 900, "", lang("en")),
+    audio("preferred", 64, "", `${lang("de")} selectionPriority="2"`),
+  );
+  expect(ids(marked)).toEqual(["dash-preferred", "dash-first"]);
+});
+
 test("roles of other schemes and unknown values choose nothing", () => {
   const formats = readDash(
     audio("a", 900, role("dub", "urn:example:roles") + accessibility("9", "urn:tva:metadata:cs:AudioPurposeCS:2007")),

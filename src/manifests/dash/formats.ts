@@ -115,9 +115,11 @@ function checkIgnored(candidates: Candidates, ignored: ReadonlyMap<TrackKind, st
   }
 }
 
-function statementOf({ format: { roles = [] }, representation: { attribute } }: Candidate): TrackStatement {
+function statementOf({ format, representation: { attribute } }: Candidate): TrackStatement {
+  const { roles = [], vcodec, language } = format;
   const stated = attribute("selectionPriority")?.trim() ?? "";
-  return { roles, priority: /^\d{1,10}$/.test(stated) ? Number(stated) : 1 };
+  const priority = /^\d{1,10}$/.test(stated) ? Number(stated) : 1;
+  return { roles, priority, ...(vcodec === "none" && { language }) };
 }
 
 /** Leaves `format_id` empty: it does not count when formats are compared. */
