@@ -156,7 +156,7 @@ describe("a file system that fails", () => {
     redirectNextOpen("/dev/full");
     await expect(fetch(parts)).rejects.toMatchObject({
       code: "disk_full",
-      message: "cannot write file: no space is left on the disk (ENOSPC)",
+      message: "cannot write file in DATA_DIR: no space is left on the disk (ENOSPC)",
     });
     await fetch(parts, { name: "other" });
   });

@@ -67,7 +67,7 @@ export class Checkpoints {
       if (part.isRemoved) return;
       // The system may have dropped the bytes that it could not write.
       if (!this.#isStopped) await this.#journal.add({ type: "lost", part: name });
-      throw diskError(`flush ${basename(path)}`, error);
+      throw diskError(`flush ${basename(path)} in DATA_DIR`, error);
     }
     if (this.#isStopped || part.isRemoved || part.generation !== generation) return;
     part.synced = size;

@@ -149,6 +149,6 @@ export class PartWriter {
   }
 
   #throwFailure(): void {
-    if (this.#failure !== undefined) throw diskError(`write ${basename(this.#path)}`, this.#failure);
+    if (this.#failure !== undefined) throw diskError(`write ${basename(this.#path)} in DATA_DIR`, this.#failure);
   }
 }

@@ -69,7 +69,7 @@ async function cut(part: Part, whole: FetchedPart): Promise<FetchedPart> {
   if (range === null || size === undefined || size === null) throw tooShortError(part, whole.size);
   const path = `${whole.path}-${name}`;
   const [start, end] = [range.offset, range.offset + size - 1];
-  await withDiskError(`write ${basename(path)}`, async () => {
+  await withDiskError(`write ${basename(path)} in DATA_DIR`, async () => {
     await using from = await open(whole.path, noFollow.read);
     await using to = await open(path, noFollow.overwrite);
     if (size > 0) await to.writeFile(from.createReadStream({ start, end, autoClose: false }));
