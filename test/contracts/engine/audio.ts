@@ -230,6 +230,10 @@ export function describeAudio(open: OpenEngine): void {
       ]);
       expect(await languagesOf("original")).toEqual([
         ["eng", 1],
+        ["tracks_left", message],
+      ]);
+      expect(await languagesOf("all")).toEqual([
+        ["eng", 1],
         ["deu", 0],
       ]);
       const warningsOf = async (...audioLanguages: string[]) =>

@@ -157,8 +157,7 @@ async function tryCut(plan: Plan, options: AssembleOptions): Promise<Assembled |
       target,
       ranges,
       // Of other files they are known.
-      ...(whole.written === null && { language: plan.sources[0].format.language }),
-      ...(whole.written === null && audioChoice.isAsked && { audio: audioChoice }),
+      ...(whole.written === null && { language: plan.sources[0].format.language, audio: audioChoice }),
       missing: missingOf(plan, whole),
       isWhole: plan.sources.every(hasEnd),
       maxBytes,
