@@ -119,7 +119,7 @@ function* readBlocks(lines: Iterable<string>, onOther: (line: string) => void): 
     } else if (open === null) onOther(line);
     // One of spaces ends no cue: automatic captions begin with it.
     else if (line.trim() !== "") {
-      open.length += line.length;
+      open.length += line.length + 1;
       checkCueLength(open.length);
       open.payload.push(line);
     }

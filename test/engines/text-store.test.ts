@@ -24,7 +24,7 @@ const track = (bytes: number, parts: readonly TextPart[] = [part(1)]) => {
       sink.count(Math.min(MiB, bytes - at));
       await Promise.resolve();
     }
-    for (const each of parts) sink.add(each);
+    for (const each of parts) await sink.add(each);
   };
 };
 const refused = (message: string) =>
@@ -80,6 +80,23 @@ describe("the subtitles of a download", () => {
     };
     await Promise.all([keep("long", long), keep("long", long), keep("short", track(MiB))]);
     expect(ended).toEqual(["short", "long", "long"]);
+  });
+
+  it("are read in many turns of the event loop if they are long", async () => {
+    let turns = 0;
+    let isCounting = true;
+    const count = () => {
+      turns += 1;
+      if (isCounting) setImmediate(count);
+    };
+    const store = new TextStore(makeFolder());
+    await store.keep(async (sink) => {
+      sink.count(2 * MiB);
+      setImmediate(count);
+      await sink.add(part(20_000));
+    });
+    isCounting = false;
+    expect(turns).toBeGreaterThan(50);
   });
 
   it("that cannot be read count for nothing", async () => {

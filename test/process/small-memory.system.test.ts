@@ -1,9 +1,13 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished, vi } from "vitest";
+import { readMedium } from "../media/rendition.ts";
+import { type Resource, resource } from "../media/resources.ts";
+import { startTestSite } from "../media/test-site.ts";
 import { startUpstream } from "../net/upstream.ts";
 import { listsAndTexts, MiB, pages } from "../resolvers/page/hostile-pages.ts";
 import { makeCgroup } from "./cgroup.ts";
+import { openTaskClient } from "./download-client.ts";
 import { addKey, bearer } from "./keys.ts";
 import { type ServiceProcess, startCommand } from "./service.ts";
 import { startTestService } from "./test-service.ts";
@@ -61,6 +65,49 @@ it.skipIf(cgroup === undefined)(
     for (const who of ["health", "list", "other"])
       expect(timeOf(who, 0.95), who).toBeLessThan(timeOf("greedy", 0.5) / 2);
     expect(service.process.exitCode).toBeNull();
+  },
+);
+
+/** A cue without end, and as many cues as there may be of short lines. */
+const longSubtitles = [
+  `WEBVTT\n\n00:00.000 --> 00:09.000\n${"a\n".repeat(14 * MiB)}`,
+  `WEBVTT\n\n00:00.000 --> 00:09.000\n${"a".repeat(31 * MiB)}`,
+  `WEBVTT\n\n${"00:00.000 --> 00:09.000\nж\n\n".repeat((10 * MiB) / 28)}`,
+];
+
+it.skipIf(cgroup === undefined)(
+  "three downloads in 512 MiB, each with six subtitle files of 10 to 31 MiB, keep their films without these",
+  async () => {
+    const languages = ["en", "de", "fr", "es", "it", "pt"];
+    const pageOf = (n: number) => {
+      const tracks = languages.map(
+        (language) => `<track kind="subtitles" srclang="${language}" src="/${n}.vtt?${language}">`,
+      );
+      return resource("text/html", `<title>Otters</title><video src="/film.mp4?${n}">${tracks.join("")}</video>`);
+    };
+    const film: [string, Resource] = ["film.mp4", resource("video/mp4", readMedium("index-first.mp4"))];
+    const texts = longSubtitles.flatMap((text, n): [string, Resource][] => [
+      [`${n}`, pageOf(n)],
+      [`${n}.vtt`, resource("text/vtt", text)],
+    ]);
+    const site = await startTestSite(new Map([film, ...texts]));
+    const settings = {
+      DATA_DIR: makeFolder(),
+      ALLOW_NETWORKS: "127.0.0.0/8",
+      MIN_FREE_BYTES: "0",
+      CONCURRENCY: "3",
+      CONCURRENCY_PER_HOST: "3",
+      MAX_ATTEMPTS: "1",
+    };
+    const service = await startTestService(settings, cgroup?.commandOf(startCommand));
+    const client = await openTaskClient(service.url);
+    onTestFinished(() => client.close());
+    const posted = await Promise.all(longSubtitles.map((_, n) => client.post(site.url(`${n}`), { subtitles: true })));
+    for (const { id } of posted) {
+      const { state, error, file } = await client.ended(id);
+      expect([state, error]).toEqual(["succeeded", null]);
+      expect(file?.warnings?.map(({ code }) => code)).toEqual(languages.map(() => "subtitles_missing"));
+    }
   },
 );
 

@@ -567,6 +567,7 @@ describe("hostile subtitles", () => {
     ["a million paragraphs", tt(many(1_000_000, () => '<p begin="1s" end="2s">x</p>'))],
     ["a cue of many lines", tt(`<p begin="1s" end="2s">${"<br/>".repeat(200_000)}x</p>`)],
     ["a line of 3 Mi characters", `WEBVTT\n\n${"x".repeat(3 << 20)}\n\n00:01.000 --> 00:02.000\nx\n`],
+    ["a cue of over a million lines", `WEBVTT\n\n00:01.000 --> 00:02.000\n${"x\n".repeat(1_100_000)}`],
     ["neither", "{}"],
     ["a page", "<!DOCTYPE html><html></html>"],
     ["other XML", "<?xml version='1.0'?><feed/>"],

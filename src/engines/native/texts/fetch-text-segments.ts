@@ -68,7 +68,7 @@ export async function fetchTextSegments(
       if (lostInARow > maxLost) throw found;
       lost.push(found);
     } else if (found !== null) {
-      sink.add({ ...found, place });
+      await sink.add({ ...found, place });
       if ((cueCount += found.cues.length) > maxCues) throw invalidSubtitlesError(`they have more than ${maxCues} cues`);
     }
   }

@@ -147,7 +147,7 @@ class TextFetcher {
       const isMp4 = sniffContainer(bytes) === "mp4";
       // A whole file of text in MP4: its init section and all its fragments.
       const cues = isMp4 ? createMp4TextReader().read(bytes) : readCues(bytes, language);
-      sink.add({ cues, map: null, place: null });
+      await sink.add({ cues, map: null, place: null });
       return null;
     }
     const { segments, hasEnded, replaced } = await this.#listSegments(listing, headers);

@@ -81,7 +81,7 @@ async function readOwnTexts(
       await warnIfDamaged([track], async () => {
         const stored = await store.keep(async (sink) => {
           const cues = readers.get(number)?.((bytes) => sink.count(bytes)) ?? [];
-          sink.add({ cues: atMostMaxCues(cues), map: null, place, isMp4: true });
+          await sink.add({ cues: atMostMaxCues(cues), map: null, place, isMp4: true });
         });
         if (stored.hasCues) texts.push({ wanted: { language, name, role, automatic: false }, stored, lost: null });
       });

@@ -1,14 +1,18 @@
 import { closeSync, openSync, readSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { createKeyedMutex } from "../../../async/keyed-mutex.ts";
 import type { Cue } from "../../../remux/additions.ts";
 import { openFile } from "../../../remux/open-file.ts";
 import { invalidSubtitlesError, maxSubtitleBytes } from "../../../subtitles/text.ts";
+import { isMemorySmall } from "../../../system/memory.ts";
 import type { TextPart } from "./place-cues.ts";
 
+/** Of a track: three downloads read one each, in up to eight times its size, beside the rest of the service. */
+const maxBytes = isMemorySmall ? 8 << 20 : maxSubtitleBytes;
 /** Of all subtitles of a download together. */
-const maxTotalBytes = 2 * maxSubtitleBytes;
+const maxTotalBytes = 2 * maxBytes;
 /** Those of most films are not longer. */
 const smallBytes = 1 << 20;
 /** Cues that are written to the disk at a time. */
@@ -18,8 +22,8 @@ const cuesAtATime = 100;
 export interface TextSink {
   /** Counts what was fetched; below 0: what is fetched again. @throws ServiceError `upstream_invalid` if there are more bytes than may come. */
   count(bytes: number): void;
-  /** Takes the next part. @throws the file system's own errors. */
-  add(part: Omit<TextPart, "cues"> & { cues: Iterable<Cue> }): void;
+  /** Takes the next part; the event loop turns while that of a long track is read. Rejects with the file system's own errors. */
+  add(part: Omit<TextPart, "cues"> & { cues: Iterable<Cue> }): Promise<void>;
 }
 
 /** A track that was read. */
@@ -44,7 +48,7 @@ export class TextStore {
   /**
    * Keeps the track that `read` fetches and reads. It is called again for a track of more than 1 MiB: these are read one at a time.
    *
-   * @throws ServiceError `upstream_invalid` for more than 32 MiB, or if all tracks have more than 64 MiB; the file system's own errors; what `read` rejects with
+   * @throws ServiceError `upstream_invalid` for more than 32 MiB, or if all tracks have more than 64 MiB, a quarter of each with less than 1 GiB of memory; the file system's own errors; what `read` rejects with
    */
   async keep(read: (sink: TextSink) => Promise<void>): Promise<StoredText> {
     const short = new MemorySink(smallBytes);
@@ -59,10 +63,7 @@ export class TextStore {
     setFlagsFromString("--heap-growing-percent=0");
     setFlagsFromString("--memory-saver-mode");
     return this.#long.runExclusive("", async () => {
-      using long = new DiskSink(
-        join(this.#folder, `text-${this.#files++}`),
-        Math.min(maxSubtitleBytes, this.#bytesLeft),
-      );
+      using long = new DiskSink(join(this.#folder, `text-${this.#files++}`), Math.min(maxBytes, this.#bytesLeft));
       await read(long);
       this.#take(long.bytes);
       return long.stored();
@@ -96,7 +97,7 @@ class ByteCount {
 class MemorySink extends ByteCount implements TextSink, StoredText {
   readonly #parts: TextPart[] = [];
 
-  add(part: Parameters<TextSink["add"]>[0]): void {
+  async add(part: Parameters<TextSink["add"]>[0]): Promise<void> {
     this.#parts.push({ ...part, cues: [...part.cues] });
   }
 
@@ -130,7 +131,7 @@ class DiskSink extends ByteCount implements TextSink, Disposable {
     this.#fd = openSync(path, "w");
   }
 
-  add({ cues: all, ...part }: Parameters<TextSink["add"]>[0]): void {
+  async add({ cues: all, ...part }: Parameters<TextSink["add"]>[0]): Promise<void> {
     let isContinued = false;
     let cues: Cue[] = [];
     const flush = () => {
@@ -138,7 +139,11 @@ class DiskSink extends ByteCount implements TextSink, Disposable {
       isContinued = true;
       cues = [];
     };
-    for (const cue of all) if (cues.push(cue) === cuesAtATime) flush();
+    for (const cue of all) {
+      if (cues.push(cue) < cuesAtATime) continue;
+      flush();
+      await nextTurn();
+    }
     if (cues.length > 0 || !isContinued) flush();
   }
 
@@ -178,8 +183,8 @@ function readParts(path: string): TextPart[] {
 
 function exceededError(limit: number) {
   return invalidSubtitlesError(
-    limit === maxSubtitleBytes
-      ? `they have more than ${maxSubtitleBytes} bytes`
+    limit === maxBytes
+      ? `they have more than ${maxBytes} bytes`
       : `with the others of the video they have more than ${maxTotalBytes} bytes`,
   );
 }
