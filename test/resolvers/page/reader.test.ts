@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { createLocalReader } from "./local-reader.ts";
 import { openReader } from "../../../src/resolvers/page/reader/reader-pool.ts";
 import type { Reader, ReadJob } from "../../../src/resolvers/page/reader/reader.ts";
@@ -116,6 +116,21 @@ describe("a reader in processes of its own", () => {
     const failed = failureOf(read(reader, heavy));
     for (const pid of processes()) process.kill(pid, "SIGKILL");
     expect(await failed).toMatchObject({ code: "unavailable", retryable: true });
+    expect((await read(reader, film)).merged.fields.title).toBe("Otters, Übung");
+  });
+
+  it("says that a process did not start in time, and starts another one", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const reader = open();
+    const failure = failureOf(read(reader, film));
+    await vi.advanceTimersByTimeAsync(20_000);
+    vi.useRealTimers();
+    expect(await failure).toMatchObject({
+      code: "unavailable",
+      message: "the process that reads pages did not start within 20000 ms",
+      retryable: true,
+    });
     expect((await read(reader, film)).merged.fields.title).toBe("Otters, Übung");
   });
 

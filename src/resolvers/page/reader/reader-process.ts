@@ -21,6 +21,7 @@ export class ReaderProcess extends StartedProcess {
   readonly #limits: ReaderLimits;
   /** Resolves once the process has started or ended. */
   readonly #ready: Promise<void>;
+  #isStartLate = false;
 
   /** Starts the process. */
   constructor(limits: ReaderLimits) {
@@ -28,7 +29,10 @@ export class ReaderProcess extends StartedProcess {
     const flags = [...process.execArgv, `--max-old-space-size=${limits.heapMiB}`];
     super(spawn(process.execPath, [...flags, program, "read"], { env: {}, stdio: ["pipe", "pipe", "pipe"] }));
     const { promise: started, resolve: onStarted } = Promise.withResolvers<void>();
-    const timer = setTimeout(() => void this.end(), startMs);
+    const timer = setTimeout(() => {
+      this.#isStartLate = true;
+      void this.end();
+    }, startMs);
     this.child.stdout?.once("data", onStarted);
     // Writing fails if the process has ended.
     this.child.stdin?.on("error", () => {});
@@ -89,7 +93,8 @@ export class ReaderProcess extends StartedProcess {
     if (isOutOfMemory) {
       return tooComplexError(job, `reading it takes more than ${this.#limits.heapMiB} MiB of memory, the limit`, cause);
     }
-    const what = this.child.pid === undefined ? `cannot be started: ${cause.message}` : `ended with ${how}`;
+    const ended = this.#isStartLate ? `did not start within ${startMs} ms` : `ended with ${how}`;
+    const what = this.child.pid === undefined ? `cannot be started: ${cause.message}` : ended;
     return new ServiceError("unavailable", `the process that reads pages ${what}`, { cause });
   }
 }
