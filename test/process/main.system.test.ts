@@ -174,10 +174,9 @@ describe("the program", () => {
 
   it("takes a signal that comes twice at once, as Ctrl-C does through npm, for one", async () => {
     await using reading = await startReading();
-    const stopping = once(reading.service.process.stdout!, "data");
+    // Of two of one kind the system may keep only one.
     reading.service.process.kill("SIGINT");
-    await stopping;
-    const ended = reading.service.end("SIGINT");
+    const ended = reading.service.end("SIGTERM");
     reading.page.writeHead(200, html).end(film);
     expect(await (await reading.info).json()).toMatchObject({ title: "The film" });
     expect(await ended).toMatchObject({ signal: null });
