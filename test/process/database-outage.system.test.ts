@@ -30,7 +30,7 @@ async function disconnect(disturbance: "cut" | "stall"): Promise<void> {
   const api = await startLogged(cluster, "api");
   const workers = await Promise.all([startLogged(cluster, "worker"), startLogged(cluster, "worker")]);
   const client = await clientOf(api);
-  const site = await openFilmSite(60);
+  const site = await openFilmSite(300);
   const visits = watchVisits(site, "long.mp4");
   const { id } = await client.post(site.url("long.mp4"));
   await site.until(() => site.sent > 0);

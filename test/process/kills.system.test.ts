@@ -63,7 +63,8 @@ describe("a service that is restarted each time it ends", () => {
       const slow = await Promise.all(Object.entries(partialFiles).map(([name, line]) => serveSlowly(site, name, line)));
       const { resources } = await makeLongMedia("HLS in fMP4");
       for (const [path, found] of resources) site.resources.set(path, found);
-      const filmSite = await openSite({ bytesPerSecond: 30_000 });
+      // It takes five minutes: each life must see it get on, also on a slow machine.
+      const filmSite = await openSite({ bytesPerSecond: 10_000 });
       filmSite.resources.set("long.mp4", resource("video/mp4", longFilm));
       // Of ten segments the site serves three, then one more in each life of the service, and all in the last.
       let served = 3;

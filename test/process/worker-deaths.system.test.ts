@@ -1,16 +1,28 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { readMediaFixtures } from "../media/media-fixtures.ts";
+import { resource } from "../media/resources.ts";
+import type { WhenOver } from "../media/test-site.ts";
 import { startCuttingProxy } from "../postgres/cutting-proxy.ts";
 import { openDatabase } from "../postgres/database.ts";
 import type { TaskClient } from "./download-client.ts";
-import { film, openSite } from "./film-site.ts";
+import { openSite } from "./film-site.ts";
 import { startHeldSite } from "./held-site.ts";
 import { openLiveSite } from "./live-site.ts";
+import { paddedFilm } from "./padded-film.ts";
 import { hasRecorded, picturesOf } from "./recording.ts";
 import { collectLog } from "./service.ts";
 import { openStreamReader, type StreamReader } from "./stream-client.ts";
 import { clientOf, openTestCluster } from "./test-cluster.ts";
 import { watchVisits } from "./visits.ts";
+
+const film = paddedFilm(3_000_000);
+
+/** Opens a site whose film takes five minutes: far longer than what is to happen meanwhile, also on a slow machine. */
+async function openSlowSite(whenOver?: WhenOver) {
+  const site = await openSite({ bytesPerSecond: film.length / 300 }, whenOver);
+  site.resources.set("long.mp4", resource("video/mp4", film));
+  return { site, url: site.url("long.mp4"), visits: watchVisits(site, "long.mp4") };
+}
 
 describe("a worker that is killed", () => {
   const opened = new AsyncDisposableStack();
@@ -35,9 +47,9 @@ describe("a worker that is killed", () => {
     stream = await openStreamReader(streamUrl);
     await stream.untilMedia();
 
-    const site = await openSite({ bytesPerSecond: film.length / 60 }, whenOver);
-    visits = watchVisits(site, "film.mp4");
-    ({ id: downloaded } = await client.post(site.url("film.mp4")));
+    const slow = await openSlowSite(whenOver);
+    ({ visits } = slow);
+    ({ id: downloaded } = await client.post(slow.url));
     await client.until(downloaded, ({ progress }) => (progress?.downloaded_bytes ?? 0) > 0);
 
     live = await openLiveSite(whenOver);
@@ -50,7 +62,7 @@ describe("a worker that is killed", () => {
     live.list(3, 6);
     streamEnd = await stream.all().catch((error: unknown) => error);
     held.release();
-    site.bytesPerSecond = Infinity;
+    slow.site.bytesPerSecond = Infinity;
     await cluster.start("worker");
   });
   afterAll(() => opened.disposeAsync());
@@ -76,8 +88,7 @@ describe("a worker that is killed", () => {
 });
 
 it("a task runs in one worker at a time when a worker loses its connection to the database", async () => {
-  const site = await openSite({ bytesPerSecond: film.length / 40 });
-  const visits = watchVisits(site, "film.mp4");
+  const { site, url, visits } = await openSlowSite();
   await using proxy = await startCuttingProxy(inject("postgresUrl"));
   const storeUrl = await openDatabase();
   const cluster = openTestCluster(storeUrl);
@@ -85,7 +96,7 @@ it("a task runs in one worker at a time when a worker loses its connection to th
   const { pathname } = new URL(storeUrl);
   const disconnected = await cluster.start("worker", { STORE_URL: proxy.url(pathname.slice(1)) });
   const log = collectLog(disconnected);
-  const { id } = await client.post(site.url("film.mp4"));
+  const { id } = await client.post(url);
   await site.until(() => site.sent > 0);
   await cluster.start("worker");
   proxy.stall();
