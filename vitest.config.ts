@@ -97,10 +97,11 @@ export default defineConfig({
     // browser, ffmpeg or yt-dlp, or wait for real time-outs. `npm run test:system` runs those alone.
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/postgres/global-setup.ts", "test/media/kept.ts"],
-    // Patience alone, for machines with ten things to do at a time: what the service promises, tests measure.
-    testTimeout: 300_000,
-    hookTimeout: 300_000,
-    expect: { poll: { timeout: 60_000 } },
+    // Patience alone, for machines with ten things to do at a time: what the service promises, tests measure. Some tests take
+    // a minute where nothing else runs.
+    testTimeout: 900_000,
+    hookTimeout: 900_000,
+    expect: { poll: { timeout: 240_000 } },
     // No module keeps state, so files share processes and what these have imported.
     isolate: false,
     // V8 would collect the small heap of a young process again and again. The downloads that tests start get the option, too.

@@ -37,13 +37,11 @@ it("the lines about webhooks in docs/operations.md work as they are printed", as
   shell.stdout.setEncoding("utf8").on("data", (text: string) => void (output += text));
   const url = `http://127.0.0.1:${port}/tasks/`;
   await expect
-    .poll(
-      () =>
-        fetch(url).then(
-          ({ status }) => status,
-          () => 0,
-        ),
-      { timeout: 30_000 },
+    .poll(() =>
+      fetch(url).then(
+        ({ status }) => status,
+        () => 0,
+      ),
     )
     .toBe(200);
   const headers = { "content-type": "application/json" };

@@ -117,7 +117,7 @@ describe("a process that has much memory after a download", () => {
     const subtitles = subtitlesAt(harness.site.url("en.vtt"));
     for (const downloads of [1, 2]) {
       await harness.download({ subtitles, folder: await harness.newFolder() });
-      await vi.waitUntil(() => counts.length >= Math.min(2 * downloads, expected.length), 30_000);
+      await vi.waitUntil(() => counts.length >= Math.min(2 * downloads, expected.length), 60_000);
     }
     expect(counts).toEqual(expected);
     expect(observer.onDeath).not.toHaveBeenCalled();

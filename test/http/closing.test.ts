@@ -61,7 +61,7 @@ describe("closing the app", () => {
     const { id } = await store.create(newTask(pageUrl, {}, new Date()));
     const watched = vi.spyOn(store.events, "subscribe");
     const response = fetch(`${await app.listen({ port: 0, host: "127.0.0.1" })}/tasks/${id}/stream`);
-    await vi.waitFor(() => expect(watched).toHaveBeenCalled(), { timeout: 30_000 });
+    await vi.waitFor(() => expect(watched).toHaveBeenCalled(), { timeout: 60_000 });
     await app.close();
     const { status, headers } = await response;
     expect([status, headers.get("retry-after"), await (await response).json()]).toMatchObject([
@@ -79,7 +79,7 @@ describe("closing the app", () => {
     await app.listen({ port: 0, host: "127.0.0.1" });
     const socket = connect((app.server.address() as AddressInfo).port, "127.0.0.1");
     socket.write(`HEAD /tasks/${id}/stream HTTP/1.1\r\nhost: a\r\n\r\n`);
-    await vi.waitFor(() => expect(watched).toHaveBeenCalled(), { timeout: 30_000 });
+    await vi.waitFor(() => expect(watched).toHaveBeenCalled(), { timeout: 60_000 });
     const response = text(socket);
     await app.close();
     expect(await response).toMatch(/^HTTP\/1\.1 503 [^]*\r\n\r\n$/);

@@ -36,7 +36,7 @@ describe("the service's own options of tasks", () => {
     await app.inject({ method: "POST", url: `/tasks/${id}/cancel` });
     const response = app.inject(`/download?url=${encodeURIComponent(pageUrl)}`);
     const made = () => app.inject("/tasks/?state=queued").then((list) => list.json().tasks[0]);
-    const task = await expect.poll(made, { timeout: 30_000 }).toBeDefined().then(made);
+    const task = await expect.poll(made).toBeDefined().then(made);
     expect(task.options).toEqual({ if_exists: "reuse", embed: true });
     await app.inject({ method: "POST", url: `/tasks/${task.id}/cancel` });
     expect((await response).statusCode).toBe(409);

@@ -215,7 +215,7 @@ describe("a refusal that no route sends", () => {
     const socket = connect(port, "127.0.0.1");
     socket.write(`GET /tasks/ HTTP/1.1\r\nhost: a\r\norigin: ${page}\r\n`);
     const [peer] = await connected;
-    await vi.waitFor(() => expect(peer.bytesRead).toBeGreaterThan(0), { timeout: 30_000 });
+    await vi.waitFor(() => expect(peer.bytesRead).toBeGreaterThan(0), { timeout: 60_000 });
     socket.write(`x: ${long}\r\n\r\n`);
     expect(await text(socket)).toMatch(/^HTTP\/1\.1 431 [^]*\r\naccess-control-allow-origin: \*\r\n/);
   });
@@ -228,7 +228,7 @@ describe("a refusal that no route sends", () => {
     const before = watched.mock.calls.length;
     const streamFor = (origin: string) => fetch(`http://127.0.0.1:${port}/tasks/${id}/stream`, { headers: { origin } });
     const [allowed, other] = [streamFor(page), streamFor("https://evil.example.com")];
-    await vi.waitFor(() => expect(watched).toHaveBeenCalledTimes(before + 2), { timeout: 30_000 });
+    await vi.waitFor(() => expect(watched).toHaveBeenCalledTimes(before + 2), { timeout: 60_000 });
     await app.close();
     const [mine, theirs] = [await allowed, await other];
     expect([mine.status, mine.headers.get("access-control-allow-origin")]).toEqual([503, page]);

@@ -73,7 +73,7 @@ it.skipIf(!existsSync("/proc/self/oom_score_adj"))(
     onTestFinished(async () => void (await end("SIGKILL")));
     const scoresOf = (program: string) => () =>
       childrenOf(service.pid ?? 0, program).map((pid) => readFileSync(`/proc/${pid}/oom_score_adj`, "utf8").trim());
-    const often = { timeout: 20_000, interval: 20 };
+    const often = { interval: 20 };
     await expect.poll(scoresOf("bundle-programs.ts"), often).toContain("1000");
     await fetch(`${url}/info?url=${url}/docs/`);
     await expect.poll(scoresOf("start-reader.js"), often).toContain("1000");

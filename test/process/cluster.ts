@@ -26,6 +26,8 @@ export function openCluster(storeUrl: string, env: Record<string, string> = {}):
         DATA_DIR: dataDir,
         ALLOW_NETWORKS: "127.0.0.1/32",
         MIN_FREE_BYTES: "0",
+        // Sites hold responses until other processes have started, however long a busy machine takes for that.
+        IDLE_TIMEOUT_MS: "600000",
         ...env,
         ...given,
       };

@@ -55,7 +55,7 @@ const codeOf = (n: number): FaultCode => codes[n % codes.length]!;
 describe.concurrent("a disk that fails in one call, or in all from one on,", () => {
   it.for(walks)(
     "loses no task, leaves no file and leaks no handle of a download of $name",
-    { timeout: 600_000 },
+    { timeout: 1_800_000 },
     async (walk, { expect, onTestFinished }) => {
       const dataDir = mkdtempSync(join(tmpdir(), "unreel-disk-faults-"));
       onTestFinished(() => rmSync(dataDir, { recursive: true }));

@@ -149,7 +149,7 @@ function badLines(log: string): string[] {
 }
 
 async function becomesTrue(holds: () => boolean): Promise<boolean> {
-  return vi.waitUntil(holds, { timeout: 30_000, interval: 10 }).catch(() => false);
+  return vi.waitUntil(holds, { timeout: 60_000, interval: 10 }).catch(() => false);
 }
 
 function isSame(one: readonly string[], other: readonly string[]): boolean {

@@ -37,7 +37,7 @@ test.skipIf(!canRun)("a file that may only be read is refused, and the error say
   chmodSync(path, 0o444);
   const { stderr } = spawnSync(process.execPath, [script, "hold", path], {
     ...user,
-    timeout: 30_000,
+    timeout: 300_000,
     encoding: "utf8",
   });
   expect(stderr).toMatch(`cannot open the task store ${path} (STORE_URL, DATA_DIR): EACCES: permission denied`);
