@@ -100,7 +100,9 @@ test("Postgres responds and publishes as SQLite does, whatever the calls are", a
       let ms = Date.UTC(2030, 0, 1);
       const given = { now: () => new Date(ms), maxQueued: limitOfQueue, webhook: true };
       const sqlite = new Side(createMemoryStore(given));
-      const postgres = new Side(await openPostgresStore({ ...given, url: await openDatabase(), heartbeatS: 60 }));
+      const postgres = new Side(
+        await openPostgresStore({ ...given, url: await openDatabase(), heartbeatS: leaseMs / 1_000 }),
+      );
       const ids: string[] = [];
       try {
         for (const made of calls) {

@@ -105,7 +105,7 @@ test("a task's lease lasts as long as the heartbeat interval was when it was que
 });
 
 async function openStore(url: string): Promise<TaskStore> {
-  const store = await openPostgresStore({ url });
+  const store = await openPostgresStore({ url, heartbeatS: 600 });
   onTestFinished(() => store.close());
   return store;
 }

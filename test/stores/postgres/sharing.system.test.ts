@@ -252,7 +252,7 @@ async function openTwo(options: Omit<PostgresStoreOptions, "url"> = {}) {
 }
 
 async function openStore(url: string, options: Omit<PostgresStoreOptions, "url"> = {}) {
-  const store = await openPostgresStore({ ...options, url });
+  const store = await openPostgresStore({ heartbeatS: 600, ...options, url });
   onTestFinished(() => store.close());
   return store;
 }
