@@ -24,6 +24,7 @@ import { refuseMistakenNames } from "./server/validation.ts";
 import { registerMethods } from "./access/methods.ts";
 import { withPacedReads } from "./access/paced-reads.ts";
 import { limitRates, shareChanges, shareRequests } from "./access/request-limits.ts";
+import { RequestTurns } from "./access/request-turns.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { fileRoutes } from "./routes/file.ts";
 import { healthRoutes } from "./routes/health.ts";
@@ -99,10 +100,11 @@ export async function buildApp(parts: AppParts, settings: AppSettings): Promise<
     thumbnails.stop();
   });
   const thumbnails = new Thumbnails({ client, timeoutMs: infoTimeoutMs });
-  const access = requireAccess(app, keys, origins);
+  const turns = new RequestTurns();
+  const access = requireAccess(app, keys, origins, turns);
   limitRates(app, store.keys);
   const tokens = createLinkTokens(parts.linkSecret);
-  shareRequests(app, maxConnections, (token) => tokens.open(token)?.keyHash);
+  shareRequests(app, maxConnections, turns, (token) => tokens.open(token)?.keyHash);
   refuseMistakenNames(app);
   return serveOnly(app, "; see /docs", async () => {
     app.addSchema({ ...Task, $id: "Task" });

@@ -37,6 +37,16 @@ async function guess(app: App, address = here): Promise<Record<number, number>> 
 }
 
 describe("1,000 wrong keys from one address", () => {
+  test("that come at once are answered after the request of an owner that comes last", async () => {
+    const { app, anna } = await openWithKeys();
+    const order: number[] = [];
+    const ask = async (headers: Record<string, string>) => order.push((await send(app, here, headers)).statusCode);
+    const wrong = Array.from({ length: 1_000 }, () => ask({ authorization: `Bearer ${newSecret()}` }));
+    await Promise.all([...wrong, ask(anna.headers)]);
+    expect(order).toHaveLength(1_001);
+    expect(order.indexOf(200)).toBeLessThan(100);
+  });
+
   test("are answered 20 times; then they have to wait", async () => {
     const { app } = await openWithKeys();
     expect(await guess(app)).toEqual({ 401: 20, 429: 980 });

@@ -9,6 +9,7 @@ import { secretOfBearer } from "../server/header-fields.ts";
 import { problems } from "../responses/problem.ts";
 import { earlyCorsHeaders, type Origins } from "../server/origins.ts";
 import { endResponse } from "../server/server.ts";
+import type { RequestTurns } from "./request-turns.ts";
 
 /** Who may use a route once there are keys: everybody, those with a key, those with an admin's key. */
 export type Access = "open" | "key" | "admin";
@@ -29,6 +30,9 @@ export const sessionCookie = "unreel_session";
 
 /** A cookie without a secret, from which scripts of the page know that there is a session. */
 export const signedInCookie = "unreel_signed_in";
+
+/** Whose turns requests without a right key take; no key has this name. */
+const nobody = "";
 
 export interface AccessCheck {
   /**
@@ -52,10 +56,17 @@ export interface AccessCheck {
  * - `too_many_requests` instead, if the key is wrong and its client address has sent too many wrong ones;
  * - `forbidden` if the route is for admins and the key is not an admin's.
  *
+ * They fail in `turns`, all as those of one owner: a thousand at once would hold up the others for a quarter of a second.
+ *
  * While there are no keys at all, every request passes. When a key is removed, what is still being sent to it is broken
  * off, and what has not begun is refused, which pages of `origins` may read; open routes that check a key themselves call `breakOffUnless`.
  */
-export function requireAccess(app: FastifyInstance, keys: KeyRing, origins: Origins): AccessCheck {
+export function requireAccess(
+  app: FastifyInstance,
+  keys: KeyRing,
+  origins: Origins,
+  turns: Pick<RequestTurns, "add">,
+): AccessCheck {
   const countWrong = createGuessLimit();
   const { breakOffUnless, untilRemoved } = breakOffOnRemoval(app, keys, origins);
 
@@ -85,7 +96,7 @@ export function requireAccess(app: FastifyInstance, keys: KeyRing, origins: Orig
       request.caller = caller;
       breakOffUnless(() => keys.admits(caller.hash), response, removedKeyError);
     } catch (error) {
-      return done(error as ServiceError);
+      return turns.add(nobody, response, () => done(error as ServiceError));
     }
     if (access !== "admin" || request.caller.admin) return done();
     return done(new ServiceError("forbidden", "this needs the key of an admin"));

@@ -4,7 +4,7 @@ import type { AccessKey } from "../../model/access-key.ts";
 import { ServiceError } from "../../model/errors.ts";
 import { countWindowMs, type KeyStore } from "../../stores/key-store.ts";
 import { onClosed, untilClosed } from "../responses/turns.ts";
-import { RequestTurns } from "./request-turns.ts";
+import type { RequestTurns } from "./request-turns.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -48,7 +48,7 @@ type Done = (error?: ServiceError) => void;
 /**
  * Limits how many requests are served at a time: of a key, and of all links that it has made, to half each of what the others leave of
  * `total`, the possible connections; of a single link, to its share of a quarter. A request holds its connection until it is served, as
- * long as its client likes. Further ones fail with ServiceError `too_many_requests`. Those that are served begin in turns of their owners. Other
+ * long as its client likes. Further ones fail with ServiceError `too_many_requests`. Those that are served begin in `turns` of their owners. Other
  * requests without a key have no limit here: they are short, or the service has no keys.
  *
  * Call it after `requireAccess` and before the routes.
@@ -58,11 +58,11 @@ type Done = (error?: ServiceError) => void;
 export function shareRequests(
   app: FastifyInstance,
   total: number,
+  turns: Pick<RequestTurns, "add">,
   makerOf: (token: string) => string | null | undefined,
 ): void {
   const shares = new Shares(total, "half");
   const links = new Shares(Math.ceil(total / 4));
-  const turns = new RequestTurns();
   app.decorateRequest("sharer", "");
 
   function takeLink(token: string, owner: string): Release | undefined {
