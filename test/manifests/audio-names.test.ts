@@ -72,3 +72,44 @@ describe("the name of audio in DASH", () => {
     expect(read(set("a", "English"), set("b", "English 5.1", "ac-3"))).toEqual({});
   });
 });
+
+describe("a name that is a language alone", () => {
+  const languagesOf = (...names: string[]) => {
+    const lines = names.map((name, i) => `#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="${name}",URI="${i}.m3u8"`);
+    const { formats } = readHls(["#EXTM3U", ...lines, variant(800, "a"), ""].join("\n"), url);
+    return formats.filter(({ vcodec }) => vcodec === "none").map(({ language }) => language);
+  };
+
+  it("says what LANGUAGE leaves out, in English or in that language", () => {
+    expect(languagesOf("English", "german", " Deutsch ", "Français", "日本語", "Hebrew")).toEqual([
+      "en",
+      "de",
+      "de",
+      "fr",
+      "ja",
+      "he",
+    ]);
+  });
+
+  it("says nothing if it is more, or no language, or LANGUAGE is there", () => {
+    expect(languagesOf("English (Director)", "Stereo", "audio_1", "Original", "en", "")).toEqual([
+      null,
+      null,
+      null,
+      null,
+      null,
+      null,
+    ]);
+    const stated = rendition("a", "Deutsch");
+    expect(
+      readHls(`#EXTM3U\n${stated}\n${variant(800, "a")}\n`, url).formats.map(({ language }) => language),
+    ).toContain("en");
+  });
+
+  it("says what lang leaves out in DASH, but not of video", () => {
+    const set = (kind: string) =>
+      `<AdaptationSet mimeType="${kind}/mp4"><Label>Deutsch</Label><Representation id="${kind}" bandwidth="64000"/></AdaptationSet>`;
+    const mpd = `<MPD mediaPresentationDuration="PT4S"><Period>${set("video")}${set("audio")}</Period></MPD>`;
+    expect(openMpd(mpd, url).listing.formats.map(({ language }) => language)).toEqual([null, "de"]);
+  });
+});

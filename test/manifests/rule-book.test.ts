@@ -38,6 +38,8 @@ const steeredMpd = (steering: string, second = ' serviceLocation="b"') =>
 const steering = '<ContentSteering defaultServiceLocation="b">https://s.example/</ContentSteering>';
 
 /** An MPD with a further AdaptationSet, which has neither a media type nor codecs. */
+const preselected = (preselection: string) =>
+  bases.template.replace(inSet, inSet.replace(">", ' id="7">')).replace(inPeriod, inPeriod + preselection);
 const withSet = (attributes: string, children = "") =>
   bases.template.replace(
     inPeriod,
@@ -82,9 +84,14 @@ const cases: readonly Case[] = [
   caseOf("Period@id", "template", "q"),
   caseOf("Period@bitstreamSwitching", "template", "true"),
   caseOf("ImportedMPD", "template", "<ImportedMPD>x.mpd</ImportedMPD>", inPeriod),
-  ...["AssetIdentifier", "EventStream", "Subset", "Preselection", "GroupLabel"].map((name) =>
+  ...["AssetIdentifier", "EventStream", "Subset", "GroupLabel"].map((name) =>
     caseOf(name, "template", `<${name} schemeIdUri="urn:x" contains="1"/>`, inPeriod),
   ),
+  ...["Preselection", "Preselection@preselectionComponents"].map((name) => ({
+    name,
+    without: preselected(""),
+    with: preselected(`<Preselection preselectionComponents="7">${scheme("Role", roleScheme, "sign")}</Preselection>`),
+  })),
   // AdaptationSet, Representation
   caseOf("AdaptationSet@contentType", "template", "image"),
   caseOf("AdaptationSet@mimeType", "template", "video/webm"),

@@ -256,6 +256,21 @@ const bestHls = (...lines: string[]) => listHls(...lines).toSorted(byQuality);
 const media = (type: string, group: string, name: string, rest = "") =>
   `#EXT-X-MEDIA:TYPE=${type},GROUP-ID="${group}",NAME="${name}"${rest}`;
 const own = (name: string) => `,URI="${name}.m3u8"`;
+test("the roles of a Preselection are those of its set, if no other one has it and the set has none of its own", () => {
+  const set = (id: string, inner = "") =>
+    `<AdaptationSet id="${id}" mimeType="audio/mp4">${inner}<Representation id="${id}" bandwidth="64000"/></AdaptationSet>`;
+  const preselection = (sets: string, value: string) =>
+    `<Preselection preselectionComponents="${sets}">${role(value)}</Preselection>`;
+  const rolesOf = (...inner: string[]) => {
+    const mpd = openMpd(`<MPD mediaPresentationDuration="PT4S"><Period>${inner.join("")}</Period></MPD>`, url);
+    return mpd.listing.formats.map(({ roles = [] }) => roles.join());
+  };
+  expect(rolesOf(set("1"), set("2"), preselection("2", "description"))).toEqual(["", "description"]);
+  expect(rolesOf(set("1"), set("2"), preselection(" 1 2 ", "description"))).toEqual(["", ""]);
+  expect(rolesOf(set("1"), preselection("1", "description"), preselection("1", "main"))).toEqual([""]);
+  expect(rolesOf(set("1", role("dub")), preselection("1", "description"))).toEqual(["dub"]);
+});
+
 const described = ',CHARACTERISTICS="public.accessibility.describes-video"';
 const variant = (kbits: number, rest: string) =>
   `#EXT-X-STREAM-INF:BANDWIDTH=${kbits}000,CODECS="avc1.64001f,mp4a.40.2"${rest}\n${kbits}.m3u8`;

@@ -19,12 +19,26 @@ export const descriptorNames: ReadonlySet<string> = new Set(
   ),
 );
 
+/** Elements whose attributes and children are kept. */
+export type ElementName = "MPD" | "Period" | "AdaptationSet" | "ContentComponent" | "Preselection" | "Representation";
+
+/** The child elements that nest further, and what describes them. */
+export const childOf: Readonly<Record<ElementName, { child?: ElementName; component?: ElementName }>> = {
+  MPD: { child: "Period" },
+  Period: { child: "AdaptationSet", component: "Preselection" },
+  AdaptationSet: { child: "Representation", component: "ContentComponent" },
+  ContentComponent: {},
+  Preselection: {},
+  Representation: {},
+};
+
 /** Attributes that are kept of MPD, Period, AdaptationSet, Representation and of what addresses segments; all others are dropped. */
 export const usedAttributes: ReadonlySet<string> = new Set(
   (
     "type mediaPresentationDuration start duration id label contentType mimeType codecs width height " +
     "frameRate bandwidth lang media initialization timescale startNumber endNumber presentationTimeOffset " +
-    "dependencyId associationType selectionPriority audioSamplingRate availabilityStartTime timeShiftBufferDepth minimumUpdatePeriod"
+    "dependencyId associationType selectionPriority audioSamplingRate availabilityStartTime timeShiftBufferDepth minimumUpdatePeriod " +
+    "preselectionComponents"
   ).split(" "),
 );
 

@@ -3,6 +3,7 @@ import { bareMediaType } from "../../parsers/media-type.ts";
 import { parseLine } from "../../parsers/text.ts";
 import { type Codecs, languageTag, splitCodecs } from "../attributes.ts";
 import { type TrackKind, trackKind } from "../track-kind.ts";
+import { languageOfName } from "../track-name.ts";
 import type { Descriptor } from "../tracks.ts";
 import type { MpdElement } from "./xml.ts";
 
@@ -52,7 +53,7 @@ export function* representationsOf(mpd: MpdElement, url: URL): Generator<DashRep
 
 /** `base`: `null` if a BaseURL is not http(s). */
 function representationOf(chain: Chain, base: URL | null): Omit<DashRepresentation, "period" | "index"> | null {
-  const [representation, set, , mpd] = chain;
+  const [representation, set, period, mpd] = chain;
   const isSegmented = mpd.children.length > 1 || chain.some((element) => hasSegments(element, base));
   const hasBaseUrl = chain.some((element) => element.baseUrl !== "");
   if (!isSegmented && hasBaseUrl && base === null) return null;
@@ -64,24 +65,27 @@ function representationOf(chain: Chain, base: URL | null): Omit<DashRepresentati
       .find(({ attributes }) => attributes.has(name))
       ?.attributes.get(name)
       ?.trim();
-  const descriptors = described.flatMap((element) => element.descriptors);
+  const own = described.flatMap((element) => element.descriptors);
+  const descriptors = own.some(isRole) ? own : [...own, ...preselectedRoles(set, period)];
   const codecs = splitCodecs(attribute("codecs"));
   const mime_type = bareMediaType(attribute("mimeType") ?? null);
   const isSized = attribute("width") !== undefined || attribute("height") !== undefined;
   const hasChannels = descriptors.some(({ name }) => name === "AudioChannelConfiguration");
   const isSampled = hasChannels || attribute("audioSamplingRate") !== undefined;
+  const kind = trackKind({ contentType: attribute("contentType"), mimeType: mime_type, codecs, isSized, isSampled });
+  const label = parseLine(set.label.text) ?? parseLine(attribute("label"));
   return {
     chain,
-    kind: trackKind({ contentType: attribute("contentType"), mimeType: mime_type, codecs, isSized, isSampled }),
+    kind,
     id: representation.attributes.get("id") ?? null,
     descriptors,
     codecs,
     mime_type,
-    language: languageTag(attribute("lang")),
+    language: languageTag(attribute("lang")) ?? (kind === "video" ? null : languageOfName(label)),
     file: isFile ? base : null,
     has_drm: chain.some((element) => element.isProtected),
     isLayer: isLayer(representation, attribute("codecs")),
-    label: parseLine(set.label.text) ?? parseLine(attribute("label")),
+    label,
     attribute,
   };
 }
@@ -93,6 +97,20 @@ function representationOf(chain: Chain, base: URL | null): Omit<DashRepresentati
 function componentOf({ components }: MpdElement): MpdElement[] {
   const found = components.find(({ attributes }) => attributes.get("contentType")?.trim().toLowerCase() === "video");
   return [found ?? components[0]].filter((component) => component !== undefined);
+}
+
+const isRole = ({ name }: Descriptor): boolean => name === "Role" || name === "Accessibility";
+
+/** Returns the roles of the only Preselection (ISO/IEC 23009-1 §5.3.11) that has this set, if it has nothing else: then they are those of the set. */
+function preselectedRoles({ attributes }: MpdElement, { components }: MpdElement): readonly Descriptor[] {
+  const id = attributes.get("id")?.trim() ?? "";
+  const having = components
+    .map(({ attributes: own, descriptors }) => {
+      const sets = (own.get("preselectionComponents") ?? "").split(/\s+/).filter((each) => each !== "");
+      return { sets, roles: descriptors.filter(isRole) };
+    })
+    .filter(({ sets }) => id !== "" && sets.includes(id));
+  return having.length === 1 && having[0]!.sets.length === 1 ? having[0]!.roles : [];
 }
 
 /** Enhancement layers and views: LCEVC, SVC, MVC, layered HEVC. */

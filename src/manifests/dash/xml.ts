@@ -1,9 +1,11 @@
 import { Parser } from "htmlparser2";
 import { isLink } from "./links.ts";
 import {
+  childOf,
   chooseBaseUrls,
   createNamespaces,
   descriptorNames,
+  type ElementName,
   localName,
   maxBaseUrls,
   maxLevels,
@@ -16,7 +18,7 @@ import { checkLength, cutOffError, invalidManifestError } from "../manifest.ts";
 
 /** An element of an MPD whose children inherit its attributes and base URL. */
 export interface MpdElement extends WithBaseUrls {
-  name: "MPD" | "Period" | "AdaptationSet" | "ContentComponent" | "Representation";
+  name: ElementName;
   /** Only those in `usedAttributes`. */
   attributes: Map<string, string>;
   /** Its first Label. */
@@ -28,7 +30,7 @@ export interface MpdElement extends WithBaseUrls {
   /** How it addresses the segments of its Representations. */
   addressing: Addressing | null;
   children: MpdElement[];
-  /** Its ContentComponents. */
+  /** Its ContentComponents, of a Period its Preselections. */
   components: MpdElement[];
 }
 
@@ -185,15 +187,15 @@ class MpdTree {
       return { name: "leaf", fields: found.fields };
     }
     if (name === "ContentSteering" && parent.name === "MPD") return { name: "leaf", fields: this.steering };
-    const child = childOf[parent.name];
+    const { child, component } = childOf[parent.name];
     if (child === name) return this.#openedChild(parent.children, child);
-    if (name === "ContentComponent" && child === "Representation") return this.#openedChild(parent.components, name);
+    if (component === name) return this.#openedChild(parent.components, component);
     if (name === "Label" && parent.label.text === "") this.#reading = parent.label;
     if (name === "Location" && parent.name === "MPD" && mpd.location.text === "") this.#reading = mpd.location;
     return recordChild(parent, name);
   }
 
-  #openedChild(siblings: MpdElement[], name: MpdElement["name"]): Open | null {
+  #openedChild(siblings: MpdElement[], name: ElementName): Open | null {
     if (this.#elements >= maxElements) return this.#leaveOut();
     this.#elements += 1;
     const element = newElement(name);
@@ -213,16 +215,7 @@ function descriptorOf({ descriptors }: MpdElement, name: string): Open {
   return { name: "leaf", fields };
 }
 
-/** The child elements that nest further. */
-const childOf = {
-  MPD: "Period",
-  Period: "AdaptationSet",
-  AdaptationSet: "Representation",
-  ContentComponent: null,
-  Representation: null,
-} as const;
-
-function newElement(name: MpdElement["name"]): MpdElement {
+function newElement(name: ElementName): MpdElement {
   const read = { label: { text: "" }, descriptors: [], isProtected: false, addressing: null };
   return { name, attributes: new Map(), baseUrl: "", baseUrls: [], ...read, children: [], components: [] };
 }

@@ -3,7 +3,7 @@ import { byQuality, hasVideo } from "../../model/format-ranking.ts";
 import { parseLine } from "../../parsers/text.ts";
 import { languageTag } from "../attributes.ts";
 import { hlsRoles, isYes, preferences, addNames } from "../tracks.ts";
-import { withNamedRole } from "../track-name.ts";
+import { languageOfName, withNamedRole } from "../track-name.ts";
 import type { Attributes } from "./lines.ts";
 
 /** An EXT-X-MEDIA (RFC 8216bis §4.4.6.1). */
@@ -33,7 +33,8 @@ interface RankedRendition extends Rendition {
 export function renditionOf(attributes: Attributes, url: URL | null): Rendition {
   const stated = hlsRoles(attributes);
   const name = isOfType(attributes, "AUDIO") ? parseLine(attributes.get("NAME")) : null;
-  return { attributes, roles: withNamedRole(stated, name), language: languageTag(attributes.get("LANGUAGE")), url };
+  const language = languageTag(attributes.get("LANGUAGE")) ?? languageOfName(name);
+  return { attributes, roles: withNamedRole(stated, name), language, url };
 }
 
 /** Adds their names to audio renditions of one group that nothing else tells apart. */
