@@ -59,6 +59,7 @@ export function createAudioTrack(options: AudioTrackOptions): TrackReader {
       stream.takeTime(stream.length);
       stream.consume(stream.length);
       isAligned = false;
+      counter.skip();
     },
   };
 }
@@ -105,6 +106,10 @@ function createLossCheck() {
       latestS = lateS;
       return isLoss;
     },
+    /** What is missing before the next timestamp is known. */
+    skip(): void {
+      steady = 0;
+    },
     /** Frames are counted from the latest timestamp on. */
     restart(): void {
       latestS = 0;
@@ -119,6 +124,7 @@ function createCounter({ clock, output, isSegmentStart, onDrop }: AudioTrackOpti
   /** Seconds counted since. */
   let counted = 0;
   return {
+    skip: losses.skip,
     /** Returns time and duration of `frame` in ticks of the track, `null` if it was there before; `stamp`: its timestamp. */
     next(frame: AudioFrame, data: Uint8Array, stamp: number | null): { dts: number; duration: number } | null {
       const { timescale } = output;
