@@ -1,7 +1,11 @@
+import { closeSync, openSync, readFileSync } from "node:fs";
+import { join as nodeJoin } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import type { DownloadJob } from "../../src/engines/engine.ts";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
+import { OggWriter } from "../../src/remux/audio-files/ogg-pages.ts";
 import { box, fullBox, u32 } from "../../src/remux/mp4/boxes.ts";
+import { makeFolder } from "../folder.ts";
 import { openEntry } from "../contracts/engine/harness.ts";
 import { layFiles, mediaPlaylist } from "../media/hls.ts";
 import { join, readMedium, readRendition } from "../media/rendition.ts";
@@ -20,6 +24,39 @@ async function warningsOf(resources: Resources, entry: string, job: Partial<Down
 
 const fileWarnings = (name: string, type: string, parts: readonly Uint8Array[]) =>
   warningsOf(new Map([[name, resource(type, Buffer.concat([...parts]))]]), name);
+
+describe("Opus in an Ogg file that is kept as published", () => {
+  /** Writes pages of ten packets of 20 ms, numbered in a row, without the pages `left`. */
+  const warnings = async (left: readonly number[], leftOutOf = 40) => {
+    const path = nodeJoin(makeFolder(), "sound.opus");
+    const fd = openSync(path, "w");
+    const writer = new OggWriter(fd);
+    const head = Buffer.alloc(19);
+    head.write("OpusHead\x01\x01", "latin1");
+    head.writeUInt32LE(48_000, 12);
+    writer.add(head, 0n, true);
+    writer.add(Buffer.concat([Buffer.from("OpusTags"), Buffer.alloc(8)]), 0n, true);
+    // 20 ms of CELT in one frame; the first bytes of a large one are on the page before.
+    const packet = (size: number) => Buffer.alloc(size, 0xf8);
+    for (let i = 0; i < leftOutOf * 10; i++) {
+      const page = Math.floor(i / 10);
+      if (!left.includes(page)) writer.add(packet(i % 10 === 4 ? 600 : 90), BigInt((i + 1) * 960), i % 10 === 9);
+    }
+    writer.finish();
+    closeSync(fd);
+    return fileWarnings("sound.opus", "audio/ogg", [readFileSync(path)]);
+  };
+
+  it("has a warning if pages were removed and the others numbered anew, and none if it is whole", async () => {
+    expect(await warnings([])).toEqual([]);
+    expect(await warnings([20])).toEqual(["frames_missing: packets of Opus are missing at 1 place"]);
+    expect(await warnings([10, 20, 21])).toEqual(["frames_missing: packets of Opus are missing at 2 places"]);
+  });
+
+  it("has none if much is left out, as recorders of calls leave out silence", async () => {
+    expect(await warnings([3, 7, 11, 15, 19, 23, 27])).toEqual([]);
+  });
+});
 
 describe("an Ogg file that is kept as published", () => {
   const pages = pagesOf(readMedium("vorbis.ogg"));

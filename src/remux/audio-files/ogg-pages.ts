@@ -13,6 +13,8 @@ export interface OggPage {
   isFirst: boolean;
   /** It ends a logical stream. */
   isLast: boolean;
+  /** How far the stream is after the last packet that ends on it; `null`: none does. */
+  granule: number | null;
   /** Sizes of the segments of packets: one below 255 ends a packet. */
   segments: Uint8Array;
   body: number;
@@ -32,7 +34,17 @@ export function readPage(file: FileWindow, at: number): OggPage | undefined {
   const serial = bytes.readUInt32LE(serialAt);
   const [isFirst, isLast] = [(flags & 2) !== 0, (flags & 4) !== 0];
   const sequence = bytes.readUInt32LE(sequenceAt);
-  return { serial, sequence, isContinued: (flags & 1) !== 0, isFirst, isLast, segments, body: at + body, end };
+  const granule = bytes.readBigInt64LE(granuleAt);
+  const flagged = { isContinued: (flags & 1) !== 0, isFirst, isLast };
+  return {
+    serial,
+    sequence,
+    ...flagged,
+    granule: granule < 0n ? null : Number(granule),
+    segments,
+    body: at + body,
+    end,
+  };
 }
 
 /** Returns where the page that begins at `at` ends; that may be beyond `bytes`. */
@@ -52,7 +64,7 @@ export function isIntact(page: Uint8Array): boolean {
 const noChecksum = Buffer.alloc(4);
 
 const headerBytes = 27;
-const [serialAt, sequenceAt, checksumAt] = [14, 18, 22];
+const [granuleAt, serialAt, sequenceAt, checksumAt] = [6, 14, 18, 22];
 const maxSegments = 255;
 /** Of a packet that a page does not end. */
 const noGranule = 0xffff_ffff_ffff_ffffn;

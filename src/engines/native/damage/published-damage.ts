@@ -2,6 +2,7 @@ import { countFragmentBreaks, type FragmentBreaks } from "../../../remux/mp4/fra
 import { countDamage, countDamagedLaces } from "../../../remux/matroska/damage.ts";
 import { countFlacFrames } from "../../../remux/audio-files/flac.ts";
 import { countOggBreaks } from "../../../remux/audio-files/ogg-pages.ts";
+import { countOpusGaps } from "../../../remux/audio-files/opus-gaps.ts";
 import { countPacketBreaks, endsWithinPacket } from "../../../remux/mpeg-ts/breaks.ts";
 import { countAsfBreaks } from "./asf-breaks.ts";
 import { countAviBreaks } from "./avi-breaks.ts";
@@ -27,6 +28,8 @@ export function publishedDamage(path: string, isKept = false): string[] {
   const isMp4 = start.endsWith("ftyp");
   const isMatroska = startsAsMatroska(head);
   const packets = countPacketBreaks(file);
+  const isOgg = start.startsWith("OggS");
+  const oggBreaks = isOgg ? countOggBreaks(file) : 0;
   const fragments: Partial<FragmentBreaks> = isMp4 ? countFragmentBreaks(file) : {};
   const counts = {
     "the file has bytes that are not packets": packets.breaks,
@@ -35,7 +38,8 @@ export function publishedDamage(path: string, isKept = false): string[] {
       ? countDamage(file)
       : countAviBreaks(file) + countProgramStreamBreaks(file),
     "blocks of the file have damaged frames": isMatroska ? countDamagedLaces(file) : 0,
-    "pages of the file are missing, damaged or out of order": start.startsWith("OggS") ? countOggBreaks(file) : 0,
+    "pages of the file are missing, damaged or out of order": oggBreaks,
+    "packets of Opus are missing": isOgg && oggBreaks === 0 ? countOpusGaps(file) : 0,
     "the file has bytes that are not tags, or tags that are cut off,": countFlvBreaks(file),
     "pictures of the file are damaged": countDamagedPictures(file),
     "packets of the file are missing or damaged": countAsfBreaks(file),
