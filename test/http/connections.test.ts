@@ -1,8 +1,11 @@
 import { once } from "node:events";
+import { createServer } from "node:http";
 import { connect, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { App } from "../../src/http/app.ts";
+import { limitConnections } from "../../src/http/server/connections.ts";
+import { listen as listenOn } from "../net/listen.ts";
 import { type AppOptions } from "./app.ts";
 import { pageUrl, postTask } from "./requests.ts";
 import { openApp } from "./open-app.ts";
@@ -284,4 +287,37 @@ it("closes the longest waiting of all connections when there are too many", asyn
     if (i % 5 === 0) expect(await ask(app)).toMatch(/^HTTP\/1\.1 200 /);
   }
   expect(await countOpen(app)).toBeLessThanOrEqual(10);
+});
+
+it("a client that reads nothing is cut off after the send time-out, in which time counts while the service runs", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  onTestFinished(() => void vi.useRealTimers());
+  let ms = 0;
+  const clock = vi.spyOn(performance, "now").mockImplementation(() => ms);
+  onTestFinished(() => clock.mockRestore());
+  /** Lets a check come so late, and others on time. */
+  const pass = (lateMs: number, checks = 1) => {
+    for (let n = 0; n < checks; n += 1) {
+      ms += lateMs;
+      vi.advanceTimersByTime(1_000);
+    }
+  };
+  const server = createServer((_request, response) => void response.end(Buffer.alloc(64 << 20)));
+  const limits = { sendTimeoutMs: 5_000, maxConnectionsPerAddress: 9, maxConnections: 9, isProxy: () => false };
+  limitConnections(server, limits, undefined);
+  const client = connect(await listenOn(server), "127.0.0.1").on("error", () => {});
+  onTestFinished(() => {
+    client.destroy();
+    server.close();
+  });
+  const served = once(server, "request");
+  client.write("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+  const [{ socket }] = await served;
+  await once(client, "readable");
+  // Nothing else happens between checks.
+  pass(1_000, 3);
+  pass(3_600_000);
+  expect(socket.destroyed).toBe(false);
+  pass(1_000, 5);
+  expect(socket.destroyed).toBe(true);
 });

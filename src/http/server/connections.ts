@@ -39,10 +39,12 @@ interface Connection {
 }
 
 const checkMs = 1_000;
+/** A check that comes later than that: this process did not run meanwhile, which is no fault of clients. */
+const lateMs = 2 * checkMs;
 
 /**
  * Limits what clients can hold. A connection whose unsent bytes have not become fewer for
- * `sendTimeoutMs` is reset. A connection over a limit takes the place of the one that has waited longest
+ * `sendTimeoutMs`, while this process ran, is reset. A connection over a limit takes the place of the one that has waited longest
  * for its client: for a request, or for the client to read. If all others are being served, it is closed
  * at once. Loopback and proxies have no limit of their own.
  */
@@ -53,6 +55,7 @@ export function limitConnections(
 ): void {
   const connections = createConnections();
   let isFull = false;
+  let checkedMs = performance.now();
   let timer: NodeJS.Timeout | undefined;
 
   /** Returns whether `group` may have one more, if need be after closing one. */
@@ -67,8 +70,11 @@ export function limitConnections(
 
   function check(): void {
     const now = performance.now();
+    const suspendedMs = Math.max(0, now - checkedMs - lateMs);
+    checkedMs = now;
     let stalled = 0;
     for (const connection of connections.all) {
+      connection.since = Math.min(now, connection.since + suspendedMs);
       observe(connection, now);
       if (connection.socket.writableLength === 0 || now - connection.since < sendTimeoutMs) continue;
       connections.close(connection);
@@ -87,6 +93,7 @@ export function limitConnections(
     else connections.add({ socket, client, since: performance.now(), progress: 0 });
   });
   server.on("listening", () => {
+    checkedMs = performance.now();
     timer = setInterval(check, checkMs).unref();
   });
   server.on("close", () => clearInterval(timer));
