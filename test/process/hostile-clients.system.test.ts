@@ -68,7 +68,7 @@ const brokenBodies = [
 
 describe.skipIf(platform !== "linux")("the service holds nothing for clients", () => {
   it("that never read a file: few bytes each, and after the send time-out none", async () => {
-    const { service, path } = await startWithFile({ SEND_TIMEOUT_S: "3" });
+    const { service, path } = await startWithFile({ SEND_TIMEOUT_S: "10" });
     // The first transfers make the heap grow for good.
     for (let i = 0; i < 10; i += 1) await (await fetch(service.url + path)).arrayBuffer();
     const memory = residentBytes(service);
