@@ -159,7 +159,7 @@ export interface TrackStatement {
   roles: readonly TrackRole[];
   /** selectionPriority or SCORE: counts between tracks of equal roles. */
   priority: number;
-  /** That of separate audio. */
+  /** That of separate audio, if it counts. */
   language?: string | null;
 }
 

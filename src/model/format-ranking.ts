@@ -11,7 +11,9 @@ export const hasAudio = ({ acodec }: Pick<Format, "acodec">): boolean => acodec 
  */
 const rareCodec = /^(?:mh[am][12]|ac-4|dts[cehlxy]|vvc1|vvi1|evc1|lvc1|dv(?:h1|he)\.05)(?:\.|$)/i;
 
-const isRare = ({ vcodec, acodec }: Format): boolean => rareCodec.test(vcodec ?? "") || rareCodec.test(acodec ?? "");
+/** Whether few players decode one of its codecs. */
+export const isRare = ({ vcodec, acodec }: Format): boolean =>
+  rareCodec.test(vcodec ?? "") || rareCodec.test(acodec ?? "");
 
 /** Video codecs that a client may prefer. */
 export const videoCodecs = ["h264", "h265", "vp8", "vp9", "av1"] as const;

@@ -53,8 +53,8 @@ test("the main track comes before one without a role, a dub, and a description, 
 });
 
 test("codecs that few players decode come after others, but before what is not the programme", () => {
-  const sound = (id: string, bandwidth: number, codecs: string, children = "") =>
-    `<AdaptationSet mimeType="audio/mp4">${children}<Representation id="${id}" bandwidth="${bandwidth}" codecs="${codecs}"/></AdaptationSet>`;
+  const sound = (id: string, bandwidth: number, codecs: string, children = "", attributes = "") =>
+    `<AdaptationSet mimeType="audio/mp4" ${attributes}>${children}<Representation id="${id}" bandwidth="${bandwidth}" codecs="${codecs}"/></AdaptationSet>`;
   const picture = (id: string, height: number, codecs: string) =>
     `<AdaptationSet mimeType="video/mp4"><Representation id="${id}" bandwidth="${height}" height="${height}" codecs="${codecs}"/></AdaptationSet>`;
   const formats = readDash(
@@ -62,10 +62,10 @@ test("codecs that few players decode come after others, but before what is not t
     picture("compatible", 1440, "dvh1.08.06"),
     picture("vvc", 4320, "vvc1.1.L93"),
     picture("avc", 720, "avc1.64001f"),
-    sound("mpegh", 900, "mhm1.0x0D"),
+    sound("mpegh", 900, "mhm1.0x0D", "", 'lang="fr"'),
     sound("dts", 800, "dtsc"),
     sound("surround", 640, "ec-3"),
-    sound("stereo", 128, "mp4a.40.2"),
+    sound("stereo", 128, "mp4a.40.2", "", 'lang="en"'),
     sound("dub", 2_000, "mp4a.40.2", role("dub")),
   );
   const names = ["compatible", "avc", "vvc", "vision", "surround", "stereo", "mpegh", "dts", "dub"];

@@ -1,4 +1,5 @@
 import type { Subtitle } from "../../model/entry.ts";
+import { isRare } from "../../model/format-ranking.ts";
 import type { Format } from "../../model/page-info.ts";
 import { parsePixels } from "../../parsers/quantities.ts";
 import { extensionOfMediaType } from "../../parsers/media-type.ts";
@@ -119,7 +120,8 @@ function statementOf({ format, representation: { attribute } }: Candidate): Trac
   const { roles = [], vcodec, language } = format;
   const stated = attribute("selectionPriority")?.trim() ?? "";
   const priority = /^\d{1,10}$/.test(stated) ? Number(stated) : 1;
-  return { roles, priority, ...(vcodec === "none" && { language }) };
+  // Audio that few players decode comes last, in whatever language it is.
+  return { roles, priority, ...(vcodec === "none" && !isRare(format) && { language }) };
 }
 
 /** Leaves `format_id` empty: it does not count when formats are compared. */
