@@ -311,7 +311,7 @@ it("looks a name that cannot be resolved up once", async () => {
   const url = harness.server.url("/medium", "some.test");
   await expect(harness.fetch(await harness.open(), { url })).rejects.toMatchObject({
     code: "upstream_unreachable",
-    message: "could not resolve some.test: EAI_AGAIN",
+    message: "could not resolve some.test: no name server has an answer at present (EAI_AGAIN)",
   });
   expect(lookups).toBe(1);
 });

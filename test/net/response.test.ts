@@ -241,7 +241,7 @@ it("calls a closed port and a name without an address unreachable", async () => 
   });
   await expect(get(localClient({ lookup }), new URL("http://gone.test/"))).rejects.toMatchObject({
     code: "upstream_unreachable",
-    message: "could not resolve gone.test: ENOTFOUND",
+    message: "could not resolve gone.test: there is no such name, or it has no address (ENOTFOUND)",
     retryable: false,
   });
   await expect(get(localClient({ lookup: async () => [] }), new URL("http://empty.test/"))).rejects.toMatchObject({
@@ -257,7 +257,7 @@ it("calls a name that cannot be resolved at present unreachable, and worth a ret
   };
   await expect(get(localClient({ lookup }), new URL("http://some.test/"))).rejects.toMatchObject({
     code: "upstream_unreachable",
-    message: "could not resolve some.test: EAI_AGAIN",
+    message: "could not resolve some.test: no name server has an answer at present (EAI_AGAIN)",
     retryable: true,
   });
 });

@@ -114,12 +114,19 @@ async function findAddresses(lookup: Lookup, host: string, owner: string, timeou
   } catch (error) {
     if (error instanceof ServiceError) throw error;
     const code = systemErrorCode(error);
-    throw lookupError(host, code ?? "the lookup failed", code !== "ENOTFOUND", error);
+    const reason = reasons.get(code) ?? "the lookup failed";
+    throw lookupError(host, code === undefined ? reason : `${reason} (${code})`, code !== "ENOTFOUND", error);
   } finally {
     clearTimeout(timer);
   }
   throw lookupError(host, "it has no address", false);
 }
+
+/** What the codes of a lookup mean, for people. */
+const reasons: ReadonlyMap<string | undefined, string> = new Map([
+  ["ENOTFOUND", "there is no such name, or it has no address"],
+  ["EAI_AGAIN", "no name server has an answer at present"],
+]);
 
 /**
  * Whether a request failed because its host's name could not be resolved. The system has retried then: a
