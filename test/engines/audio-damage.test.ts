@@ -134,6 +134,16 @@ describe("a FLAC file that is kept as published", () => {
     expect(await damage(flacStart(139 * 192 + 7), ...fixed.slice(0, -1), flacFrame(139, { samples: 7 }))).toEqual([]);
   });
 
+  it("has a warning if it does not say how many samples there are, and its last frame is cut off or has other bytes", async () => {
+    const unknown = flacStart(0);
+    const last = fixed.at(-1)!;
+    const other = Buffer.from(last);
+    other[last.length - 5]! ^= 1;
+    expect(await damage(unknown, ...fixed, Buffer.alloc(3000))).toEqual([]);
+    for (const end of [last.subarray(0, -9), other])
+      expect(await damage(unknown, ...fixed.slice(0, -1), end)).toEqual(broken("1 place"));
+  });
+
   it("has none if its blocks have several sizes, also if they do not say so", async () => {
     for (const isStated of [true, false]) {
       let at = 0;

@@ -56,14 +56,17 @@ export function openFlacFile(
         start.fill(0, samplesAt + 1, digestEnd);
         start.fill(0, frameSizeAt, rateAt);
       }
-      const isKnown = (start[samplesAt]! & 15) !== 0 || start.readUInt32BE(samplesAt + 1) !== 0;
-      if (isKnown) return;
+      if (statesSamples(start)) return;
       start[samplesAt]! |= Math.floor(samples / 2 ** 32) & 15;
       start.writeUInt32BE(samples % 2 ** 32, samplesAt + 1);
       writeAt(fd, start, 0);
     },
   };
 }
+
+/** @param start A file up to the end of its STREAMINFO. */
+const statesSamples = (start: Buffer): boolean =>
+  start.length >= digestEnd && ((start[samplesAt]! & 15) !== 0 || start.readUInt32BE(samplesAt + 1) !== 0);
 
 const numberAt = 4;
 
@@ -129,8 +132,8 @@ const maxRejected = 1 << 20;
 
 /**
  * Counts the frames of a FLAC file, and the places at which they are damaged, missing, doubled or out of order, by their numbers and
- * checksums (RFC 9639 §9); undefined of another file. What follows the start of the last frame is no such place; of a file with a million
- * false headers, what follows them counts as one place.
+ * checksums (RFC 9639 §9); undefined of another file. What follows the start of the last frame is no such place, unless that has no end and the
+ * file does not say how many samples it has; of a file with a million false headers, what follows them counts as one place.
  */
 export function countFlacFrames(file: FileWindow): { frames: number; breaks: number } | undefined {
   const before = endOfTags(file, 0);
@@ -158,8 +161,27 @@ export function countFlacFrames(file: FileWindow): { frames: number; breaks: num
   }
   addBytes(file, added, endOfAudio(file), open);
   const [last, ...others] = open;
-  if (last?.crc !== 0 && others.some(({ crc }) => crc === 0)) breaks += 1;
+  const isOther = last?.crc !== 0 && others.some(({ crc }) => crc === 0);
+  const isCut = last !== undefined && last.crc !== 0 && !statesSamples(readAt(file, before, digestEnd));
+  if (isOther || (isCut && !hasEnd(file, last.at))) breaks += 1;
   return { frames, breaks };
+}
+
+/** No frame is longer: 65,536 samples of 8 channels and 32 bits. */
+const maxFrameBytes = 1 << 21;
+
+/** Whether the checksum of the frame at `start` is right at any byte after it: what follows may be anything. */
+function hasEnd(file: FileWindow, start: number): boolean {
+  let crc = 0;
+  for (let at = start; at < file.size && at - start < maxFrameBytes;) {
+    const bytes = file.at(at);
+    for (let i = 0; i < bytes.length; i += 1) {
+      crc = frameChecksum(bytes.subarray(i, i + 1), crc);
+      if (crc === 0 && at + i > start) return true;
+    }
+    at += bytes.length;
+  }
+  return file.size - start > maxFrameBytes;
 }
 
 /** Programs before FLAC 1.2 number samples without saying so. */
