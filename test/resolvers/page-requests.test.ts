@@ -242,14 +242,11 @@ describe("all that a page leads to", () => {
 /** Visits `/watch`; the time for all that it leads to is over once `path` has been requested. */
 async function visitUntil(site: TestSite, path: string): Promise<Visited> {
   const limitMs = 300;
-  const over = new AbortController();
-  const startTimer = AbortSignal.timeout.bind(AbortSignal);
-  const timers = vi.spyOn(AbortSignal, "timeout");
-  onTestFinished(() => timers.mockRestore());
-  timers.mockImplementation((ms) => (ms === limitMs ? over.signal : startTimer(ms)));
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
   const visited = site.visit("/watch", {}, limitMs);
   await expect.poll(() => site.requested.at(-1)?.path).toBe(path);
-  over.abort(new DOMException("", "TimeoutError"));
+  vi.advanceTimersByTime(limitMs);
   return visited;
 }
 
