@@ -20,7 +20,7 @@ import {
 import { checkSampleTables } from "./read/check-tables.ts";
 import { readFully, readIndex } from "./read/file-boxes.ts";
 import { createBudget, type IndexedSample, maxFileSamples } from "./read/indexed-sample.ts";
-import { type InitTrack, readAllTracks } from "./read/init.ts";
+import { type InitTrack, type RankedTrack, readAllTracks } from "./read/init.ts";
 import { assertSampleCounts } from "./read/listed-samples.ts";
 import { numbersInFile } from "./read/number-source.ts";
 import { inSampleTicks, type SampleList } from "./read/sample-list.ts";
@@ -67,9 +67,10 @@ export async function cutMp4(options: CutOptions): Promise<Cut | null> {
   using file = openFile(source);
   let leftAudio = 0;
   const lists = readSampleLists(file, (all) => {
-    const chosen = audio === undefined ? all : withChosen(all, audio);
-    leftAudio = all.length - chosen.length;
-    return chosen;
+    if (audio === undefined) return all;
+    const { tracks, left } = chooseTracks(all, audio);
+    leftAudio = left;
+    return tracks;
   });
   const plan = planCut(lists, ranges, (list, index) => joinAt(file, list, index));
   if (isLacking(plan, options)) return null;
@@ -130,7 +131,7 @@ export function joinAt({ fd }: OpenFile, list: SampleList, index: number): Start
   return joinOf(sample, track.formats[entry - 1]?.sampleEntry ?? sample);
 }
 
-type ChooseTracks = (tracks: readonly InitTrack[]) => readonly InitTrack[];
+type ChooseTracks = (tracks: readonly RankedTrack[]) => readonly InitTrack[];
 
 /** Returns the samples of the chosen tracks in the index of an MP4 file; default: of all. @throws ServiceError `upstream_invalid` */
 export function readSampleLists(file: OpenFile, choose: ChooseTracks = (all) => all): SampleList[] {
@@ -141,12 +142,15 @@ export function readSampleLists(file: OpenFile, choose: ChooseTracks = (all) => 
   return tracks.map((track) => inSampleTicks(track, readSampleTables(bytes, [track], budget)));
 }
 
-/** Returns the tracks with the chosen ones for audio, in their order. */
-function withChosen(tracks: readonly InitTrack[], audio: AudioChoice): InitTrack[] {
-  const audioTracks = tracks.filter(({ formats: [format] }) => format?.kind === "audio");
-  const chosen = audio.choose(audioTracks.map(({ formats: [format] }) => format?.language ?? null));
-  const taken = chosen.map(({ index, ...slot }) => ({ ...audioTracks[index]!, ...slot }));
-  return [...new Set(tracks).difference(new Set(audioTracks)), ...taken];
+/** Returns the tracks with the chosen ones for audio, in their order, chosen as of other files (`readInit`); `left`: how many others there are. */
+function chooseTracks(all: readonly RankedTrack[], audio: AudioChoice): { tracks: InitTrack[]; left: number } {
+  const audioTracks = all.filter(({ formats: [format] }) => format?.kind === "audio");
+  const ranked = audioTracks.toSorted((a, b) => a.rank - b.rank);
+  const used = ranked.filter(({ rank }, index) => rank < 2 || index === 0);
+  const chosen = audio.choose(used.map(({ formats: [format] }) => format?.language ?? null));
+  const taken = chosen.map(({ index, ...slot }) => ({ ...used[index]!, ...slot }));
+  const tracks = [...new Set(all).difference(new Set(audioTracks)), ...taken];
+  return { tracks, left: used.length - taken.length };
 }
 
 interface TakenSample extends IndexedSample {

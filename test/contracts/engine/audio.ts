@@ -248,6 +248,19 @@ export function describeAudio(open: OpenEngine): void {
     },
   );
 
+  it.skipIf(!hasFfmpeg)("takes the original of a film that is cut from the tracks that players take", async () => {
+    const folder = createMediaFolder(makeFolder());
+    const tracks = ["-map", "0", "-map", "1", "-map", "2", "-metadata:s:a:0", "language=eng", "-metadata:s:a:1"];
+    const inputs = [...videoInput(3), ...audioInput(3, 48_000), ...audioInput(3, 44_100)];
+    // The muxer disables tracks without this disposition.
+    const second = ["language=ger", "-disposition:a:0", "0", "-disposition:a:1", "default"];
+    const film = folder.make("film.mp4", ...inputs, ...tracks, ...second, ...x264, "-movflags", "+faststart");
+    await using harness = await openEntry(open, new Map([["film.mp4", resource("video/mp4", film)]]), "film.mp4");
+    const { path, warnings } = await harness.download({ ranges: [{ startS: 1, endS: 2 }] });
+    expect(audioOf(path)).toEqual([["deu", 1]]);
+    expect(warnings.map(({ code }) => code)).toEqual(["tracks_left"]);
+  });
+
   it.skipIf(!hasFfmpeg)("says the language of audio that is cut, if only the page knows it", async () => {
     await using harness = await openFixture(open, "an M4A");
     const ranges = [{ startS: 1, endS: 2 }];

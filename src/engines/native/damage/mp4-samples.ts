@@ -28,7 +28,7 @@ export function openMp4Samples(file: OpenFile): CheckedSamples {
   const index = boxes.find(({ type }) => type === "moov");
   if (index === undefined) return { tracks: [], streams: [] };
   const bytes = readRange(file.fd, index);
-  const tracks = readAllTracks(bytes, firstBox(bytes));
+  const tracks: readonly InitTrack[] = readAllTracks(bytes, firstBox(bytes));
   const budget = createBudget(file.size, maxFileSamples);
   const isIndexed = !boxes.some(({ type }) => type === "moof");
   const selections = new Map(tracks.map((track) => [track, createSelection(track, isIndexed)]));

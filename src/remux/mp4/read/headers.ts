@@ -28,6 +28,12 @@ export function hasSamples(bytes: Uint8Array, trak: Box): boolean {
   return count > 0 && (isOfOneSize || bytes.subarray(sizes.body + 12, sizes.end).some((byte) => byte !== 0));
 }
 
+/** Returns when players take a track among those of its kind: 0, 1: last, as it is disabled (unless a user chooses it), 2: never, as it has no samples. */
+export function readRank(bytes: Uint8Array, trak: Box): number {
+  if (!hasSamples(bytes, trak)) return 2;
+  return readTrackHeader(bytes, getChild(bytes, trak, "tkhd")).isEnabled ? 0 : 1;
+}
+
 /** Reads a `tkhd` (ISO/IEC 14496-12 §8.3.2); the size is in pixels as shown, before the matrix. */
 export function readTrackHeader(bytes: Uint8Array, tkhd: Box) {
   const reader = openFullBox(bytes, tkhd);

@@ -14,6 +14,7 @@ import {
   readLanguage,
   readMediaHeader,
   readMovieHeader,
+  readRank,
   readTrackHeader,
 } from "./headers.ts";
 import { numbersIn } from "./number-source.ts";
@@ -117,27 +118,24 @@ export function readTrackTimes(bytes: Uint8Array, trak: Box, movie: Movie): Time
   return { id, timescale, shiftTicks, defaults: movie.defaults.get(id) ?? noDefaults, groups: new Map() };
 }
 
+/** A track and when players take it, as `readRank` returns it. */
+export type RankedTrack = InitTrack & { rank: number };
+
 /** Reads all video and audio tracks from a `moov` box, with their names, but for encrypted ones that `readInit` leaves out. @throws as `readInit` */
-export function readAllTracks(bytes: Uint8Array, moov: Box): InitTrack[] {
+export function readAllTracks(bytes: Uint8Array, moov: Box): RankedTrack[] {
   const movie = readMovie(bytes, moov);
   const found = childrenOf(bytes, moov, "trak").flatMap((trak) => {
     const kind = kindOf(bytes, getChild(bytes, trak, "mdia"));
     return kind === null ? [] : [{ trak, kind }];
   });
-  const clear = new Set(
-    trackKinds.flatMap((kind) =>
-      clearOf(
-        bytes,
-        found.filter((track) => track.kind === kind),
-      ),
-    ),
-  );
+  const ofKind = (kind: TrackKind) => found.filter((track) => track.kind === kind);
+  const clear = new Set(trackKinds.flatMap((kind) => clearOf(bytes, ofKind(kind))));
   return found
     .filter((track) => clear.has(track))
     .map(({ trak, kind }) => {
       const name = readHandlerName(bytes, getChild(bytes, trak, "mdia"));
       const { formats, ...track } = readTrack(bytes, trak, kind, movie);
-      return { ...track, formats: formats.map((format) => ({ ...format, name })) };
+      return { ...track, rank: readRank(bytes, trak), formats: formats.map((format) => ({ ...format, name })) };
     });
 }
 
