@@ -64,7 +64,8 @@ const corrections: ReadonlySet<string> = new Set(["unauthorized", "invalid_url",
 export function describeFailure({ code, message, retryable }: TaskFailure): string {
   const sentence = describeReason({ code, message });
   if (code === "live_stream") return `${sentence} Trying again may help once it has begun.`;
-  if (corrections.has(code)) return sentence;
+  // What may help an entry, such as free space, is said there.
+  if (corrections.has(code) || (code === "entries_failed" && !retryable)) return sentence;
   const isFull = code === "disk_full" || code === "quota_exceeded";
   const otherwise = isFull ? "may help once files are deleted" : "will not help";
   return `${sentence} Trying again ${retryable ? "may help" : otherwise}.`;

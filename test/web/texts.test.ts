@@ -42,6 +42,12 @@ it.each([
   expect(describeFailure({ code, message: "…", retryable })).toContain(text);
 });
 
+it("leaves it to the entries of a list what may help, if no error of theirs is retryable", () => {
+  const failureOf = (retryable: boolean) => describeFailure({ code: "entries_failed", message: "…", retryable });
+  expect(failureOf(false)).toBe("Some entries of this list were not downloaded.");
+  expect(failureOf(true)).toBe("Some entries of this list were not downloaded. Trying again may help.");
+});
+
 it("writes a date without a time as the same day in each time zone", () => {
   vi.stubEnv("TZ", "America/Los_Angeles");
   onTestFinished(() => void vi.unstubAllEnvs());
