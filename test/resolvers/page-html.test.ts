@@ -160,6 +160,17 @@ describe("HTML", () => {
   });
 
   it.each([
+    `<html lang="en">`,
+    `<meta http-equiv="content-language" content="en">`,
+    `<meta name="language" content="en">`,
+    `<meta property="og:locale" content="en_US">`,
+  ])("ignores a player on the front page of a language that %s states", async (statement) => {
+    const url = "https://example.com/en/";
+    const body = `${statement}<video src="/promo.mp4" controls></video>`;
+    expect((await resolveFrom({ [url]: { body } }, url)).media_type).toBe("none");
+  });
+
+  it.each([
     `<video src="/promo.mp4" controls></video>`,
     `<iframe src="https://player.example.com/1" allowfullscreen></iframe>`,
     jsonLd({ "@type": "VideoObject", name: "Otters", contentUrl: "/promo.mp4" }),

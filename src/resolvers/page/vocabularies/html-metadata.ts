@@ -17,7 +17,7 @@ export function extractHead(markup: Markup, metas: Metas, base: URL): Metadata {
     site_name: parseLine(metas.first("application-name", "apple-mobile-web-app-title")),
     title: parseLine(metas.first("title")) ?? parseLine(markup.title),
     description: parseParagraphs(metas.first("description")),
-    language: parseLanguage(markup.language) ?? parseLanguage(metas.first("content-language", "language")),
+    language: languageOf(markup, metas),
     uploaded_at: parseDate(metas.first("date", "pubdate", "publish-date")),
     uploader: author(metas),
     age_limit: isAdult(metas) ? 18 : null,
@@ -38,7 +38,7 @@ export function extractPlayerElement(
 ): Metadata {
   const titles = [markup.title ?? "", ...metas.all("og:title")];
   const takesTrailers = isOfTrailer({ titles, urls: [url] });
-  const canHaveMedium = isVideo || !isFrontPage(url, parseLanguage(markup.language));
+  const canHaveMedium = isVideo || !isFrontPage(url, languageOf(markup, metas) ?? parseLanguage(metas.first("og:locale")));
   const player = canHaveMedium ? findPlayer(markup, base, { isVideo, takesTrailers, trailers }) : null;
   const resources = [...manifestLinks(markup, base), ...(player === null ? [] : sourcesOf(player, base))];
   return {
@@ -47,6 +47,10 @@ export function extractPlayerElement(
     subtitles: player === null ? {} : subtitles(player.tracks, base),
     chapters_url: player === null ? null : chaptersUrl(player.tracks, base),
   };
+}
+
+function languageOf({ language }: Markup, metas: Metas): string | null {
+  return parseLanguage(language) ?? parseLanguage(metas.first("content-language", "language"));
 }
 
 /** Ignores the name or the domain of the site, which many sites state as author of every page. */
