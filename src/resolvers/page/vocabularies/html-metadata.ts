@@ -38,7 +38,8 @@ export function extractPlayerElement(
 ): Metadata {
   const titles = [markup.title ?? "", ...metas.all("og:title")];
   const takesTrailers = isOfTrailer({ titles, urls: [url] });
-  const canHaveMedium = isVideo || !isFrontPage(url, languageOf(markup, metas) ?? parseLanguage(metas.first("og:locale")));
+  const canHaveMedium =
+    isVideo || !isFrontPage(url, languageOf(markup, metas) ?? parseLanguage(metas.first("og:locale")));
   const player = canHaveMedium ? findPlayer(markup, base, { isVideo, takesTrailers, trailers }) : null;
   const resources = [...manifestLinks(markup, base), ...(player === null ? [] : sourcesOf(player, base))];
   return {
