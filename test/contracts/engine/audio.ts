@@ -261,6 +261,29 @@ export function describeAudio(open: OpenEngine): void {
     expect(warnings.map(({ code }) => code)).toEqual(["tracks_left"]);
   });
 
+  it.skipIf(!hasFfmpeg)("says of a film that is cut which of its tracks are encrypted", async () => {
+    const folder = createMediaFolder(makeFolder());
+    const inputs = [...videoInput(30), ...audioInput(30, 48_000), ...audioInput(30, 44_100)];
+    const film = folder.make(
+      "film.mp4",
+      ...inputs,
+      "-map",
+      "0",
+      "-map",
+      "1",
+      "-map",
+      "2",
+      ...x264,
+      "-movflags",
+      "+faststart",
+    );
+    // The sample entry of the last track.
+    film.write("enca", film.lastIndexOf("mp4a", film.indexOf("mdat")), "latin1");
+    await using harness = await openEntry(open, new Map([["film.mp4", resource("video/mp4", film)]]), "film.mp4");
+    const { warnings } = await harness.download({ ranges: [{ startS: 1, endS: 2 }] });
+    expect(warnings).toEqual([{ code: "tracks_left", message: "1 audio track of the file is encrypted" }]);
+  });
+
   it.skipIf(!hasFfmpeg)("says the language of audio that is cut, if only the page knows it", async () => {
     await using harness = await openFixture(open, "an M4A");
     const ranges = [{ startS: 1, endS: 2 }];

@@ -13,6 +13,7 @@ import { hasEnd, hasSelection, selectAll } from "../sources/select-segments.ts";
 import type { PartialMedia } from "../partial/partial-file.ts";
 import { positionFrom } from "../texts/place-cues.ts";
 import { assembleMedia } from "./assemble-media.ts";
+import { checkEncrypted } from "./check-merged.ts";
 import type { Assembled, AssembleOptions } from "./assemble-streams.ts";
 import type { Written } from "./demux-session.ts";
 import { hasCopied } from "./count-packets.ts";
@@ -192,7 +193,7 @@ async function openPart({ sources: [main] }: Plan, options: AssembleOptions): Pr
   if (main.part?.hasHoles !== true) return null;
   const { path } = main.part;
   if (audioChoice.isAsked) await withTimeLimit("read", [path], () => chooseInFile(path, audioChoice));
-  return { path, written: null, warnings: [] };
+  return { path, written: null, warnings: checkEncrypted(path) };
 }
 
 /** Of times in two containers; holes end that much early. */
