@@ -3,19 +3,19 @@ import { createMpegTsDemuxer } from "../../src/remux/mpeg-ts/demuxer.ts";
 import { pidOf } from "../../src/remux/mpeg-ts/pids.ts";
 import type { SegmentTiming, TrackKind } from "../../src/remux/samples.ts";
 import { Timelines } from "../../src/remux/timelines.ts";
-import { adtsFrames, audioPid, createPacketMaker, videoPid } from "./ts-packet-maker.ts";
+import { adtsFrames, audioPid, avcPicture, createPacketMaker, videoPid } from "./ts-packet-maker.ts";
 import { audioInput, createMediaFolder, hasFfmpeg, videoInput } from "./ts-media.ts";
 import { createRecorder, cut, demux, start } from "./ts-recorder.ts";
 
 const frameTicks = (frames: number) => Math.round((frames * 1024 * 90_000) / 48_000);
 
-/** Demuxes segments of 2 s, and returns which kinds are left out. */
-function dropsOf(segments: readonly Buffer[]): TrackKind[] {
+/** Demuxes segments, and returns which kinds are left out. @param durationS By their list. */
+function dropsOf(segments: readonly Buffer[], durationS = 2): TrackKind[] {
   const drops: TrackKind[] = [];
   const onDrop = (kind: TrackKind) => void drops.push(kind);
   const options = { sink: createRecorder(), timelines: new Timelines(), onDrop };
   const demuxer = createMpegTsDemuxer({ ...options, kinds: ["video", "audio"] });
-  const timing = (): SegmentTiming => ({ ...start, durationS: 2 });
+  const timing = (): SegmentTiming => ({ ...start, durationS });
   for (const segment of segments) demuxer.read(segment, timing());
   demuxer.flush();
   return drops;
@@ -54,6 +54,22 @@ describe("audio of MPEG-TS whose counters go on where PES packets were removed",
     const maker = createPacketMaker();
     const segments = [count(0, 94), count(95, 189), count(190, 284)].map((frames) => audioAt(frames, maker));
     expect(dropsOf(segments)).toEqual([]);
+    // Some lists round short segments to 0 s.
+    expect(dropsOf(segments, 0)).toEqual([]);
+  });
+
+  it("tells nothing where other times begin within a segment, a whole number of frames after the audio before", () => {
+    const maker = createPacketMaker();
+    const streams = [
+      { pid: videoPid, streamType: 0x1b },
+      { pid: audioPid, streamType: 0x0f },
+    ];
+    /** The audio of the first one ends six frames before its video. */
+    const joined = [0, frameTicks(6000)].map((from) => [
+      ...count(0, 50).map((picture) => maker.pes(videoPid, 90_000 + from + picture * 3840, avcPicture(picture === 0))),
+      ...count(0, 94).map((frame) => maker.pes(audioPid, 90_000 + from + frameTicks(frame), adtsFrames(1))),
+    ]);
+    expect(dropsOf([Buffer.concat([maker.tables(streams), ...joined.flat()])])).toEqual([]);
   });
 });
 

@@ -13,13 +13,22 @@ export class ListedEnd {
   /** The current one; `null`: not known. */
   #segment: { first: PesTime; duration: number } | null = null;
   #isBelieved = true;
+  /** When the first packet of the current segment is presented, or of other times in it; `null`: it is the next one. */
+  #firstPts: number | null = null;
 
   /** @param durationS Default: unknown. */
   startSegment(durationS = 0): void {
     this.#next = { duration: durationS * ticksPerSecond };
+    this.#firstPts = null;
+  }
+
+  /** The next packet begins other times within the segment. */
+  startTimes(): void {
+    this.#firstPts = null;
   }
 
   note(time: PesTime): void {
+    this.#firstPts ??= time.pts;
     if (this.#next === null) return;
     const { duration } = this.#next;
     const before = this.#segment;
@@ -37,9 +46,9 @@ export class ListedEnd {
     return first?.pts === pts && first.dts === dts;
   }
 
-  /** Whether the current segment begins with the packet that is presented at `pts`. */
+  /** Whether the current segment, or other times in it, begin with the packet that is presented at `pts`. */
   isFirst(pts: number): boolean {
-    return this.#segment?.first.pts === pts;
+    return this.#firstPts === pts;
   }
 
   /** Returns how long the segment lasts after `pts`, ticks; `null`: unknown. */

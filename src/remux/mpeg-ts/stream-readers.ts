@@ -123,6 +123,7 @@ function openStream(
         steps.reset();
         if (listedEnd.isRepeated(time)) onCut();
         readAll(opened);
+        listedEnd.startTimes();
       }
       if (steps.isLate(time.dts)) pids.noteGap(chosen.pid);
       clock.note(time);
