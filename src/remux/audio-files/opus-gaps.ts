@@ -7,7 +7,7 @@ interface OpusStream {
   /** Packets so far. */
   packets: number;
   /** The first bytes of the packet that continues, which say how long it lasts, and its length. */
-  head: Uint8Array;
+  readonly head: Uint8Array;
   bytes: number;
   /** Samples of packets since the last page with a granule position. */
   samples: number;
@@ -34,7 +34,7 @@ export function countOpusGaps(file: FileWindow): number {
     const { serial, isFirst, body } = page;
     if (isFirst) streams.delete(serial);
     if (isFirst && codecOf(file.at(body))?.first === "OpusHead") {
-      streams.set(serial, { packets: 0, head: new Uint8Array(), bytes: 0, samples: 0, granule: null });
+      streams.set(serial, { packets: 0, head: new Uint8Array(headBytes), bytes: 0, samples: 0, granule: null });
     }
     const stream = streams.get(serial);
     if (stream === undefined) continue;
@@ -50,16 +50,17 @@ export function countOpusGaps(file: FileWindow): number {
 }
 
 function readPackets(file: FileWindow, { segments, body }: OggPage, stream: OpusStream): void {
-  let at = body;
+  const page = file.at(body);
+  let at = 0;
   for (const size of segments) {
-    const missing = headBytes - stream.head.length;
-    if (missing > 0) stream.head = Buffer.concat([stream.head, file.at(at).subarray(0, Math.min(missing, size))]);
+    const { head, bytes } = stream;
+    for (let i = bytes; i < headBytes && i < bytes + size; i += 1) head[i] = page[at + i - bytes]!;
     stream.bytes += size;
     at += size;
     if (size === 255) continue;
     stream.packets += 1;
-    if (stream.packets > headers && stream.bytes > 0) stream.samples += opusSamples(stream.head);
-    stream.head = new Uint8Array();
+    if (stream.packets > headers && stream.bytes > 0) stream.samples += opusSamples(head);
+    head.fill(0);
     stream.bytes = 0;
   }
 }
