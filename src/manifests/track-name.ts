@@ -1,3 +1,4 @@
+import { purposeKey } from "../model/format-ranking.ts";
 import type { TrackRole } from "../model/page-info.ts";
 
 /** Names of audio description, in languages that have it on television; `AD` alone is its sign if it ends a name. */
@@ -43,4 +44,29 @@ function nameLanguages(): Map<string, string> {
     if (own !== undefined) named.getOrInsert(own, tag);
   }
   return named;
+}
+
+/** Audio, and what its manifest calls it. */
+export interface ListedAudio {
+  audio: { language: string | null; roles?: readonly TrackRole[]; name?: string };
+  name: string | null;
+  /** Audio of one group differs in what it is, that of several groups may differ in quality only. */
+  group: string;
+}
+
+/**
+ * Adds its name to all audio that nothing else tells apart: a group has several in one language and for the same purpose, with
+ * different names, or others beside one whose language is unknown. Of other groups, those with such a name get it too.
+ */
+export function addNames(listed: readonly ListedAudio[]): void {
+  const keyOf = ({ audio, name }: ListedAudio) => JSON.stringify([purposeKey(audio), name]);
+  const named = listed.filter(({ name }) => name !== null);
+  const alike = Map.groupBy(named, ({ audio, group }) => JSON.stringify([purposeKey(audio), group]));
+  const keys = [...alike.values()].map((same) => new Set(same.map(keyOf)));
+  const telling = new Set(keys.filter(({ size }) => size > 1).flatMap((each) => [...each]));
+  for (const together of Map.groupBy(named, ({ group }) => group).values()) {
+    if (new Set(together.map(keyOf)).size < 2) continue;
+    for (const each of together) if (each.audio.language === null) telling.add(keyOf(each));
+  }
+  for (const each of named) if (each.name !== null && telling.has(keyOf(each))) each.audio.name = each.name;
 }

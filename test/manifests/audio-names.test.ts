@@ -106,6 +106,13 @@ describe("a name that is a language alone", () => {
     ).toContain("en");
   });
 
+  it("leaves their names to others in its group, whose languages are unknown", () => {
+    const lines = ["English", "Deutsch (Original)", "Français"].map((name) =>
+      rendition("a", name).replace(',LANGUAGE="en"', ""),
+    );
+    expect(readNames(...lines, variant(800, "a"))).toEqual({ "hls-audio-a-Deutsch (Original)": "Deutsch (Original)" });
+  });
+
   it("says what lang leaves out in DASH, but not of video", () => {
     const set = (kind: string) =>
       `<AdaptationSet mimeType="${kind}/mp4"><Label>Deutsch</Label><Representation id="${kind}" bandwidth="64000"/></AdaptationSet>`;

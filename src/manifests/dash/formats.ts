@@ -11,10 +11,9 @@ import {
   preferences,
   type TrackStatement,
   unknownProperty,
-  addNames,
 } from "../tracks.ts";
 import type { TrackKind } from "../track-kind.ts";
-import { withNamedRole } from "../track-name.ts";
+import { addNames, withNamedRole } from "../track-name.ts";
 import { type DashRepresentation, textExtensions, representationsOf } from "./representations.ts";
 import { type Candidate, comparePeriods, type Joined } from "./counterparts.ts";
 import { timePeriods } from "./periods.ts";

@@ -2,8 +2,8 @@ import type { Format, TrackRole } from "../../model/page-info.ts";
 import { byQuality, hasVideo } from "../../model/format-ranking.ts";
 import { parseLine } from "../../parsers/text.ts";
 import { languageTag } from "../attributes.ts";
-import { hlsRoles, isYes, preferences, addNames } from "../tracks.ts";
-import { languageOfName, withNamedRole } from "../track-name.ts";
+import { hlsRoles, isYes, preferences } from "../tracks.ts";
+import { addNames, languageOfName, withNamedRole } from "../track-name.ts";
 import type { Attributes } from "./lines.ts";
 
 /** An EXT-X-MEDIA (RFC 8216bis §4.4.6.1). */

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { isFieldValue, siteHeaderNames } from "../../net/http/site-headers.ts";
 import type { DownloadFormat, Format, Fragment } from "../../model/page-info.ts";
-import { addNames, type ListedAudio } from "../../manifests/tracks.ts";
+import { addNames, type ListedAudio } from "../../manifests/track-name.ts";
 import { parseLine, parseLanguage } from "../../parsers/text.ts";
 import { mediaTypeOf } from "../../parsers/media-type.ts";
 import { tryParseUrl } from "../../parsers/url.ts";
