@@ -31,7 +31,11 @@ export class ElementaryStream {
   #start = 0;
   #length = 0;
   #packetStart = 0;
-  #marks: { offset: number; time: PesTime }[] = [];
+  /** How many bytes were dropped before those that are held. */
+  #dropped = 0;
+  /** Times of packets, in the order in which these begin; `at` counts all bytes of the stream. Those before `#nextMark` are taken. */
+  #marks: { at: number; time: PesTime }[] = [];
+  #nextMark = 0;
 
   /** Bytes that are held. */
   get length(): number {
@@ -57,20 +61,30 @@ export class ElementaryStream {
   /** Starts a packet, which may have a time. */
   begin(time: PesTime | null): void {
     this.#packetStart = this.#length;
-    if (time) this.#marks.push({ offset: this.#length, time });
+    if (time) this.#marks.push({ at: this.#dropped + this.#length, time });
   }
 
   /** Removes what was appended since the last `begin`. */
   rewind(): void {
     this.#length = this.#packetStart;
-    this.#marks = this.#marks.filter(({ offset }) => offset < this.#packetStart);
+    const end = this.#dropped + this.#packetStart;
+    while ((this.#marks.at(-1)?.at ?? -1) >= end) this.#marks.pop();
+    this.#nextMark = Math.min(this.#nextMark, this.#marks.length);
   }
 
   /** Returns the latest time of a packet up to the byte at `offset`, once; `null` if there is none. */
   takeTime(offset: number): PesTime | null {
-    const later = this.#marks.findIndex((mark) => mark.offset > offset);
-    const taken = this.#marks.splice(0, later < 0 ? this.#marks.length : later);
-    return taken.at(-1)?.time ?? null;
+    let time: PesTime | null = null;
+    for (; this.#nextMark < this.#marks.length; this.#nextMark += 1) {
+      const mark = this.#marks[this.#nextMark]!;
+      if (mark.at > this.#dropped + offset) break;
+      ({ time } = mark);
+    }
+    if (this.#nextMark > this.#marks.length / 2) {
+      this.#marks.splice(0, this.#nextMark);
+      this.#nextMark = 0;
+    }
+    return time;
   }
 
   /** Drops the first `count` bytes. */
@@ -79,7 +93,7 @@ export class ElementaryStream {
     this.#start += count;
     this.#length -= count;
     this.#packetStart -= count;
-    for (const mark of this.#marks) mark.offset -= count;
+    this.#dropped += count;
   }
 
   /** Moves what is held to the front, into a larger buffer if most of this one is in use. */
