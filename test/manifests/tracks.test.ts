@@ -271,6 +271,25 @@ test("the roles of a Preselection are those of its set, if no other one has it a
   expect(rolesOf(set("1", role("dub")), preselection("1", "description"))).toEqual(["dub"]);
 });
 
+test("thousands of Preselections take linear time", () => {
+  const list = (of: (id: number) => string) => Array.from({ length: 3_000 }, (_, id) => of(id)).join("");
+  const sets = list(
+    (id) => `<AdaptationSet id="${id}" mimeType="audio/mp4"><Representation bandwidth="9"/></AdaptationSet>`,
+  );
+  const preselections = list(
+    (id) => `<Preselection preselectionComponents="${id} ${id + 1}">${role("main")}</Preselection>`,
+  );
+  const secondsOf = (inner: string) => {
+    const began = process.cpuUsage();
+    openMpd(`<MPD mediaPresentationDuration="PT4S"><Period>${inner}</Period></MPD>`, url);
+    const { user, system } = process.cpuUsage(began);
+    return (user + system) / 1e6;
+  };
+  secondsOf(sets);
+  // Twice as long a text takes about twice as long; a look at all of them for each set took 13 times.
+  expect(secondsOf(sets + preselections) / secondsOf(sets)).toBeLessThan(7);
+});
+
 const described = ',CHARACTERISTICS="public.accessibility.describes-video"';
 const variant = (kbits: number, rest: string) =>
   `#EXT-X-STREAM-INF:BANDWIDTH=${kbits}000,CODECS="avc1.64001f,mp4a.40.2"${rest}\n${kbits}.m3u8`;

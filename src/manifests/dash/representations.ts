@@ -39,11 +39,13 @@ export function* representationsOf(mpd: MpdElement, url: URL): Generator<DashRep
   let count = 0;
   for (const [periodIndex, period] of mpd.children.entries()) {
     const periodBase = resolve(period, mpdBase);
+    const preselected = preselectedRoles(period);
     for (const set of period.children) {
       const setBase = resolve(set, periodBase);
+      const roles = preselected.get(set.attributes.get("id")?.trim() ?? "") ?? [];
       for (const representation of set.children) {
         const base = resolve(representation, setBase);
-        const found = representationOf([representation, set, period, mpd], base);
+        const found = representationOf([representation, set, period, mpd], base, roles);
         if (found !== null) yield { ...found, period: periodIndex, index: count };
         count += 1;
       }
@@ -51,9 +53,13 @@ export function* representationsOf(mpd: MpdElement, url: URL): Generator<DashRep
   }
 }
 
-/** `base`: `null` if a BaseURL is not http(s). */
-function representationOf(chain: Chain, base: URL | null): Omit<DashRepresentation, "period" | "index"> | null {
-  const [representation, set, period, mpd] = chain;
+/** `base`: `null` if a BaseURL is not http(s). `roles`: those of a set that states none itself. */
+function representationOf(
+  chain: Chain,
+  base: URL | null,
+  roles: readonly Descriptor[],
+): Omit<DashRepresentation, "period" | "index"> | null {
+  const [representation, set, , mpd] = chain;
   const isSegmented = mpd.children.length > 1 || chain.some((element) => hasSegments(element, base));
   const hasBaseUrl = chain.some((element) => element.baseUrl !== "");
   if (!isSegmented && hasBaseUrl && base === null) return null;
@@ -66,7 +72,7 @@ function representationOf(chain: Chain, base: URL | null): Omit<DashRepresentati
       ?.attributes.get(name)
       ?.trim();
   const own = described.flatMap((element) => element.descriptors);
-  const descriptors = own.some(isRole) ? own : [...own, ...preselectedRoles(set, period)];
+  const descriptors = own.some(isRole) ? own : [...own, ...roles];
   const codecs = splitCodecs(attribute("codecs"));
   const mime_type = bareMediaType(attribute("mimeType") ?? null);
   const isSized = attribute("width") !== undefined || attribute("height") !== undefined;
@@ -101,16 +107,14 @@ function componentOf({ components }: MpdElement): MpdElement[] {
 
 const isRole = ({ name }: Descriptor): boolean => name === "Role" || name === "Accessibility";
 
-/** Returns the roles of the only Preselection (ISO/IEC 23009-1 §5.3.11) that has this set, if it has nothing else: then they are those of the set. */
-function preselectedRoles({ attributes }: MpdElement, { components }: MpdElement): readonly Descriptor[] {
-  const id = attributes.get("id")?.trim() ?? "";
-  const having = components
-    .map(({ attributes: own, descriptors }) => {
-      const sets = (own.get("preselectionComponents") ?? "").split(/\s+/).filter((each) => each !== "");
-      return { sets, roles: descriptors.filter(isRole) };
-    })
-    .filter(({ sets }) => id !== "" && sets.includes(id));
-  return having.length === 1 && having[0]!.sets.length === 1 ? having[0]!.roles : [];
+/** Returns the roles of the only Preselection (ISO/IEC 23009-1 §5.3.11) that has a set, by the set's id, if it has nothing else: then they are those of the set. */
+function preselectedRoles({ components }: MpdElement): ReadonlyMap<string, readonly Descriptor[]> {
+  const found = new Map<string, readonly Descriptor[]>();
+  for (const { attributes, descriptors } of components) {
+    const sets = new Set((attributes.get("preselectionComponents") ?? "").split(/\s+/).filter((each) => each !== ""));
+    for (const id of sets) found.set(id, found.has(id) || sets.size > 1 ? [] : descriptors.filter(isRole));
+  }
+  return found;
 }
 
 /** Enhancement layers and views: LCEVC, SVC, MVC, layered HEVC. */
