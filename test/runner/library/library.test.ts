@@ -441,6 +441,7 @@ describe("removing a task's files from the library", () => {
     const { id, succeed } = await add(library, known);
     await succeed();
     const task = await untilPlaced(id);
+    const [placed] = listed();
     renameSync(dir, join(folder, "unmounted"));
     await library.remove(task);
     await store.delete(id);
@@ -449,7 +450,6 @@ describe("removing a task's files from the library", () => {
       const other = await add(library, { title });
       await other.succeed();
       await untilFailed(other.id);
-      await store.delete(other.id);
     }
     const notRemoved = "files could not be removed from the library; retrying every minute";
     const said = log.filter(({ task: of, msg }) => of === id && msg === notRemoved);
@@ -458,6 +458,7 @@ describe("removing a task's files from the library", () => {
     expect(said[0]).not.toHaveProperty("err");
     renameSync(join(folder, "unmounted"), dir);
     await vi.waitUntil(() => jobsOf(id).length === 0, 60_000);
-    expect(listed()).toEqual([]);
+    expect(placed).toBeDefined();
+    expect(listed()).not.toContain(placed);
   });
 });
