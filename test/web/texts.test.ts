@@ -34,7 +34,7 @@ it.each([
 
 it.each([
   ["disk_full", false, "The disk of the service is full. Trying again may help once files are deleted."],
-  ["live_stream", false, "it is of a kind that the service does not record. Trying again may help once it has begun."],
+  ["live_stream", false, "it cannot be recorded. Trying again may help once it has begun."],
   ["live_stream", true, "Trying again may help once it has begun."],
   ["quota_exceeded", false, "one of its limits. Trying again may help once files are deleted."],
   ["quota_exceeded", true, "one of its limits. Trying again may help."],

@@ -62,7 +62,7 @@ function noteOf({ formats, entries = [], live_status }: PageInfo, usable: number
   if (live_status === "is_upcoming") return "This stream has not begun yet.";
   if (formats.length === 0) {
     if (entries.length > 0) return "This is a list. Choose what to download.";
-    return "There is no video on this page that we can download.";
+    return "There is no video on this page to download.";
   }
   if (usable === 0) return "This video is protected by DRM, so it cannot be downloaded.";
   if (live_status !== "is_live") return null;

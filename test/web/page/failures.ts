@@ -67,8 +67,7 @@ export function sayingWhatFailed(openTab: OpenTab): void {
     tab.expectFailures(/status of 422 .*info\?url=/);
     await tab.paste(address);
     const sentences =
-      "This live stream has not begun, or it is of a kind that the service does not record. " +
-      "Trying again may help once it has begun.";
+      "This live stream has not begun, or it cannot be recorded. Trying again may help once it has begun.";
     await tab.page.locator("p.failure", { hasText: sentences }).waitFor();
   });
 }

@@ -100,7 +100,7 @@ export const pageStates: readonly PageState[] = [
     },
     reach: async (tab) => {
       await tab.paste(address);
-      await tab.page.getByText("There is no video on this page that we can download.").waitFor();
+      await tab.page.getByText("There is no video on this page to download.").waitFor();
     },
   },
   {
