@@ -35,11 +35,12 @@ export function readPage(file: FileWindow, at: number): OggPage | undefined {
   const [isFirst, isLast] = [(flags & 2) !== 0, (flags & 4) !== 0];
   const sequence = bytes.readUInt32LE(sequenceAt);
   const granule = bytes.readBigInt64LE(granuleAt);
-  const flagged = { isContinued: (flags & 1) !== 0, isFirst, isLast };
   return {
     serial,
     sequence,
-    ...flagged,
+    isContinued: (flags & 1) !== 0,
+    isFirst,
+    isLast,
     granule: granule < 0n ? null : Number(granule),
     segments,
     body: at + body,
