@@ -39,7 +39,8 @@ async function openOwned() {
   const eve = await addKey(store, "eve");
   const bob = await addKey(store, "bob");
   await keys.refresh();
-  const list = ({ headers }: typeof eve) => app.inject({ url: "/tasks/", headers, payloadAsStream: true });
+  const list = ({ headers }: typeof eve, query = "") =>
+    app.inject({ url: `/tasks/${query}`, headers, payloadAsStream: true });
   return { app, eve, bob, list, pages };
 }
 
@@ -265,6 +266,20 @@ test.each([
     expect((await second).statusCode).toBe(200);
   },
 );
+
+test("a list of one long record alone is followed by a pause, a short one by none", async () => {
+  const { eve, bob, list } = await openOwned();
+  const pauses = holdSleeps();
+  const read = async (key: typeof eve, query: string) => {
+    const response = await list(key, query);
+    for await (const _ of response.stream());
+    return (await list(key, query)).statusCode;
+  };
+  expect(await read(bob, "")).toBe(200);
+  expect(pauses).toEqual([]);
+  expect(await read(eve, "?limit=1")).toBe(200);
+  expect(pauses).not.toEqual([]);
+});
 
 test("a long list whose client does not read it holds up the key's next one for a second only", async () => {
   const { eve, list } = await openOwned();

@@ -20,7 +20,7 @@ interface JsonList<T> {
 
 /**
  * Sends a list as JSON, without ever having a long one as one string: of that, each further piece is written in a turn of its own. Returns
- * whether it is long.
+ * whether it is longer than a piece, also by its only item.
  */
 export function sendList<T>(reply: FastifyReply, list: JsonList<T>): boolean {
   const { start, items, serialize, end, untilTurn, place } = list;
@@ -45,8 +45,8 @@ export function sendList<T>(reply: FastifyReply, list: JsonList<T>): boolean {
     yield end;
   }
   const first = start + nextPiece();
-  const isLong = taken < items.length;
-  if (!isLong) place.release();
-  reply.type("application/json; charset=utf-8").send(isLong ? Readable.from(written(first)) : first + end);
-  return isLong;
+  const isWhole = taken === items.length;
+  if (isWhole) place.release();
+  reply.type("application/json; charset=utf-8").send(isWhole ? first + end : Readable.from(written(first)));
+  return !isWhole || first.length > maxAtOnceLength;
 }
