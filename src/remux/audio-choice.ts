@@ -1,4 +1,4 @@
-import { findLanguage } from "./language.ts";
+import { createLanguageFinder } from "./language.ts";
 
 /** What a track of a stream is in the output. */
 export interface TrackSlot {
@@ -40,11 +40,12 @@ export function createAudioChoice(asked: readonly string[]) {
      */
     choose(languages: readonly (string | null)[]): (TrackSlot & { index: number })[] {
       for (const language of languages) if (language !== null) offered.add(language);
+      const findLanguage = createLanguageFinder(languages);
       const indexes = new Set<number>();
       if (asked.includes("original")) indexes.add(0);
       for (const name of asked) {
         if (name === "all") for (const index of languages.keys()) indexes.add(index);
-        const index = findLanguage(name, languages);
+        const index = findLanguage(name);
         if (!isLanguage(name) || index < 0) continue;
         indexes.add(index);
         found.add(name);

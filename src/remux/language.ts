@@ -39,26 +39,32 @@ export function iso639ToBcp47(code: string): string | null {
 }
 
 /**
- * Returns the index of the listed BCP 47 tag that stands for `asked`: itself, else the first one that begins with it
- * (RFC 4647 §3.3.1), else the first that most likely means the same script and region (`zh-Hant`: `zh-TW`), else the longest
+ * Returns a function that returns the index of the listed BCP 47 tag that stands for `asked`: itself, else the first one that begins with
+ * it (RFC 4647 §3.3.1), else the first that most likely means the same script and region (`zh-Hant`: `zh-TW`), else the longest
  * that it begins with (§3.4); −1: none does. Case, `_` for `-` and codes that stand for the same language (`deu`, `ger`: `de`)
- * make no difference.
+ * make no difference. The tags are parsed once, which takes microseconds each: a page can list thousands.
  */
-export function findLanguage(asked: string, listed: readonly (string | null)[]): number {
-  const [tag, ...tags] = [asked, ...listed].map((each) => canonical(each ?? ""));
-  const shorter = tags.filter((each) => each !== "" && tag!.startsWith(`${each}-`));
-  const longest = shorter.toSorted((a, b) => b.length - a.length)[0];
-  const longer = tags.find((each) => each.startsWith(`${tag}-`));
-  const found = tags.includes(tag!) ? tag : (longer ?? findLikely(tag!, tags) ?? longest);
-  return found === undefined ? -1 : tags.indexOf(found);
+export function createLanguageFinder(listed: readonly (string | null)[]): (asked: string) => number {
+  const tags = listed.map((each) => canonical(each ?? ""));
+  const likelyTags = new Map<string, string>();
+  const likelyOf = (tag: string) => likelyTags.getOrInsertComputed(tag, withLikely);
+  /** Returns the first listed tag that most likely means the same; it has the same language. */
+  function findLikely(tag: string): string | undefined {
+    const language = languageOf(tag);
+    return tags.find((each) => languageOf(each) === language && likelyOf(each) === likelyOf(tag));
+  }
+
+  return (asked) => {
+    const tag = canonical(asked);
+    const shorter = tags.filter((each) => each !== "" && tag.startsWith(`${each}-`));
+    const longest = shorter.toSorted((a, b) => b.length - a.length)[0];
+    const longer = tags.find((each) => each.startsWith(`${tag}-`));
+    const found = tags.includes(tag) ? tag : (longer ?? findLikely(tag) ?? longest);
+    return found === undefined ? -1 : tags.indexOf(found);
+  };
 }
 
-/** Returns the first listed tag that most likely means the same; it has the same language. */
-function findLikely(tag: string, listed: readonly string[]): string | undefined {
-  const languageOf = (each: string) => each.split("-", 1)[0];
-  const [language, likely] = [languageOf(tag), withLikely(tag)];
-  return listed.find((each) => languageOf(each) === language && withLikely(each) === likely);
-}
+const languageOf = (tag: string): string | undefined => tag.split("-", 1)[0];
 
 /** Returns a tag with the script and region that it leaves out (Unicode TR 35, "Likely Subtags"). */
 function withLikely(tag: string): string {

@@ -2,7 +2,11 @@ import { expect, it } from "vitest";
 import { chooseAudio } from "../../src/runner/choice/choose-audio.ts";
 import { chooseFormat } from "../../src/resolvers/choose-format.ts";
 import type { TaskOptions } from "../../src/model/task.ts";
+import { chooseSubtitles } from "../../src/runner/choice/choose-subtitles.ts";
+import { formatOf } from "../formats.ts";
+import { measureStall } from "../fuzz/stall.ts";
 import { fileDict, readRecorded, videoDict } from "../resolvers/ytdlp/recorded.ts";
+import { pageOf } from "./resolver.ts";
 
 type Listed = readonly [id: string, language: string | null, more?: Record<string, unknown>];
 
@@ -150,4 +154,39 @@ it.each(Object.entries(listings))("chooses the audio of a page that lists %s", a
     const told = all.map(({ format_id, language }) => `${format_id} ${language}`);
     expect(told, JSON.stringify(options)).toEqual(chosen);
   }
+});
+
+const letters = "abcdefghijklmnopqrstuvwxyz".split("");
+const many = letters.flatMap((a) => letters.flatMap((b) => [`en-x-${a}${b}`, `zh-x-${a}${b}`]));
+
+it.each([
+  [
+    "audio",
+    (audio_languages: string[]) => {
+      const formats = many.map((language) => formatOf(language, { language, vcodec: "none", acodec: "mp4a" }));
+      const page = pageOf(new URL("https://a.test/"), { formats });
+      return chooseAudio(page, { format: formats[0]!, audio: null, audioOnly: false }, { audio_languages }).unlisted;
+    },
+  ],
+  [
+    "subtitles",
+    (languages: string[]) => {
+      const listed = (role?: "forced") =>
+        Object.fromEntries(
+          many.map((tag) => [tag, [{ url: "https://a.test/", ext: "vtt", name: null, ...(role && { role }) }]]),
+        );
+      const page = pageOf(new URL("https://a.test/"), { subtitles: listed("forced"), automatic_captions: listed() });
+      return chooseSubtitles(page, { subtitles: { languages, automatic: true } }).missing;
+    },
+  ],
+])("a task that asks for %s in 20 languages parses those that a page lists once, not 20 times", async (_, choose) => {
+  const asked = letters.slice(0, 20).map((letter) => `f${letter}`);
+  const timed = async (languages: string[]) => {
+    const { outcome, stallMs } = await measureStall(async () => choose(languages));
+    expect(outcome).toEqual({ value: languages });
+    return stallMs;
+  };
+  await timed(asked);
+  const [one, all] = [await timed(asked.slice(0, 1)), await timed(asked)];
+  expect(all / one).toBeLessThan(5);
 });

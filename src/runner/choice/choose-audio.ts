@@ -1,7 +1,7 @@
 import type { Download, DownloadJob } from "../../engines/engine.ts";
 import { hasAudio, hasVideo, isMuxable, isOfGroup, isProgramme, purposeKey } from "../../model/format-ranking.ts";
 import { isLanguage } from "../../remux/audio-choice.ts";
-import { findLanguage } from "../../remux/language.ts";
+import { createLanguageFinder } from "../../remux/language.ts";
 import type { FileWarning } from "../../model/file-warnings.ts";
 import type { Format, PageInfo } from "../../model/page-info.ts";
 import type { TaskOptions } from "../../model/task.ts";
@@ -24,7 +24,7 @@ const original = Symbol("original");
  * and comes first; if it is in one stream with the video, also where its language is asked for after others. A language is the best
  * separate audio of the same manifest, else of the page, in that language: its programme rather than a description, in the
  * format's `audio_group` and container rather than another, then of the highest bit rate. Tags stand for
- * listed ones as `findLanguage` says. `all` are all languages and versions. What is not listed may be in the stream of the original; if it is not, the
+ * listed ones as `createLanguageFinder` says. `all` are all languages and versions. What is not listed may be in the stream of the original; if it is not, the
  * original replaces it.
  */
 export function chooseAudio({ formats }: PageInfo, choice: FormatChoice, options: TaskOptions): ChosenAudio {
@@ -33,9 +33,10 @@ export function chooseAudio({ formats }: PageInfo, choice: FormatChoice, options
   const own = choice.audio ?? choice.format;
   const wanted = new Set<Format | typeof original>();
   const unlisted: string[] = [];
+  const find = createFormatFinder([own, ...versions]);
   const add = (format: Format) => wanted.add(versionOf(format) === versionOf(own) ? original : format);
   for (const name of asked) {
-    const found = isLanguage(name) ? findFormat([own, ...versions], name) : undefined;
+    const found = isLanguage(name) ? find(name) : undefined;
     if (!isLanguage(name)) wanted.add(original);
     else if (found === undefined) unlisted.push(name);
     else add(found);
@@ -97,15 +98,22 @@ function compare(a: Format, b: Format, format: Format): number {
   );
 }
 
-/** A description counts less than the programme in a language that its own stands for: `en` for `en-GB`. */
-function findFormat(formats: readonly Format[], asked: string): Format | undefined {
-  const findIn = (some: readonly Format[], tag: string | null) => {
-    const languages = some.map(({ language }) => language);
-    return tag === null ? undefined : some[findLanguage(tag, languages)];
+/**
+ * Returns a function that finds a format by its language. A description counts less than the programme in a language that its own stands
+ * for: `en` for `en-GB`.
+ */
+function createFormatFinder(formats: readonly Format[]): (asked: string) => Format | undefined {
+  const findAny = finderIn(formats);
+  const findProgramme = finderIn(formats.filter(isProgramme));
+  return (asked) => {
+    const found = findProgramme(asked) ?? findAny(asked);
+    return found && (findProgramme(found.language) ?? found);
   };
-  const programmes = formats.filter(isProgramme);
-  const found = findIn(programmes, asked) ?? findIn(formats, asked);
-  return found && (findIn(programmes, found.language) ?? found);
+}
+
+function finderIn(formats: readonly Format[]): (tag: string | null) => Format | undefined {
+  const find = createLanguageFinder(formats.map(({ language }) => language));
+  return (tag) => (tag === null ? undefined : formats[find(tag)]);
 }
 
 /** No language tag is longer (RFC 5646 §4.4.1). */

@@ -1,5 +1,5 @@
 import type { Download, WantedSubtitles } from "../../engines/engine.ts";
-import { findLanguage } from "../../remux/language.ts";
+import { createLanguageFinder } from "../../remux/language.ts";
 import type { FileWarning } from "../../model/file-warnings.ts";
 import type { Subtitle } from "../../model/entry.ts";
 import type { PageInfo } from "../../model/page-info.ts";
@@ -23,22 +23,24 @@ const readable = ["vtt", "m3u8", "ttml", "dfxp", "xml", "srt", "ass", "ssa", "lr
 
 /**
  * Chooses the subtitles that a task's options ask for, at most 60: for each language one of each role and name that is listed. Tags
- * stand for listed ones as `findLanguage` says. Forced ones do not replace others. Automatic captions are for languages in which nobody wrote
+ * stand for listed ones as `createLanguageFinder` says. Forced ones do not replace others. Automatic captions are for languages in which nobody wrote
  * other subtitles than forced ones, or none that can be read.
  */
 export function chooseSubtitles(page: PageInfo, { subtitles = false }: TaskOptions): ChosenSubtitles {
   if (subtitles === false) return { wanted: [], missing: [], listed: [], left: 0 };
   const { languages, automatic = false } = subtitles === true ? { languages: "all" as const } : subtitles;
   const written = tracksOf(page.subtitles, false);
-  const full = new Map([...written].filter(([, tracks]) => tracks.some(isFull)));
+  const findWritten = createFinder(written);
+  const findFull = createFinder(new Map([...written].filter(([, tracks]) => tracks.some(isFull))));
   const generated = tracksOf(automatic ? (page.automatic_captions ?? {}) : {}, true);
+  const findGenerated = createFinder(generated);
   const listed = [...new Set([...written.keys(), ...generated.keys()])];
   const wanted = new Set<WantedSubtitles>();
   const missing: string[] = [];
   for (const language of languages === "all" ? listed : languages) {
-    const automatics = find(generated, language);
-    const own = find(written, language) ?? [];
-    const found = own.some(isFull) ? own : [...own, ...(find(full, language) ?? automatics ?? [])];
+    const automatics = findGenerated(language);
+    const own = findWritten(language) ?? [];
+    const found = own.some(isFull) ? own : [...own, ...(findFull(language) ?? automatics ?? [])];
     if (found.length === 0) missing.push(language);
     for (const track of found) {
       if (!track.automatic && isFull(track) && automatics !== undefined) track.otherwise = automatics;
@@ -63,18 +65,20 @@ export function warnOfMissingSubtitles(
 ): FileWarning[] {
   const warnings: string[] = [];
   const texts = ownSubtitles.filter(({ isText }) => isText).map(({ language }) => language);
-  for (const language of missing.filter((tag) => findLanguage(tag, texts) < 0)) {
+  const findText = createLanguageFinder(texts);
+  for (const language of missing.filter((tag) => findText(tag) < 0)) {
     const known = [...new Set([...listed, ...texts.filter((tag) => tag !== null)])];
     const others = known.length === 0 ? ", and no others" : `; it lists ${nameSome(known)}`;
     warnings.push(`the page lists no subtitles in "${language}"${others}`);
   }
   if (left > 0) warnings.push(`${left} further subtitles are left out: a task has at most ${maxTracks}`);
   const asked = ownLanguages(options);
-  const isAsked = (tag: string) => asked === "all" || asked.some((each) => findLanguage(each, [tag]) >= 0);
+  const isAsked = (tag: string) => asked === "all" || asked.some((each) => createLanguageFinder([tag])(each) >= 0);
   const taken = [...wanted.map(({ language }) => language), ...texts];
+  const findTaken = createLanguageFinder(taken);
   const pictures = ownSubtitles.filter(({ language, isText }) => {
     if (isText || asked.length === 0) return false;
-    return language === null ? !taken.includes(null) : isAsked(language) && findLanguage(language, taken) < 0;
+    return language === null ? !taken.includes(null) : isAsked(language) && findTaken(language) < 0;
   });
   const named = pictures.map(
     ({ language, codec }) => `${(language ?? "an unknown language").slice(0, maxTagLength)} (${codec})`,
@@ -127,8 +131,12 @@ function readableOf(listings: readonly Subtitle[]): readonly Subtitle[] {
   return found.length > 0 ? found.toSorted((a, b) => rankOf(a) - rankOf(b)) : listings;
 }
 
-function find(tracks: Tracks, asked: string): readonly WantedSubtitles[] | undefined {
+/** Returns a function that finds the tracks in a language. */
+function createFinder(tracks: Tracks): (asked: string) => readonly WantedSubtitles[] | undefined {
   const tags = [...tracks.keys()];
-  const found = tags[findLanguage(asked, tags)];
-  return found === undefined ? undefined : tracks.get(found);
+  const find = createLanguageFinder(tags);
+  return (asked) => {
+    const found = tags[find(asked)];
+    return found === undefined ? undefined : tracks.get(found);
+  };
 }

@@ -1,6 +1,6 @@
 import { isUpstreamError } from "../../../model/errors.ts";
 import type { FileWarning } from "../../../model/file-warnings.ts";
-import { findLanguage } from "../../../remux/language.ts";
+import { createLanguageFinder } from "../../../remux/language.ts";
 import { openFile } from "../../../remux/open-file.ts";
 import { listOwnTracks, openOwnTracks, type OwnTrack } from "../../../subtitles/tracks/own-tracks.ts";
 import type { DownloadJob, MediaDescription, OwnSubtitles } from "../../engine.ts";
@@ -95,11 +95,13 @@ function wantedOf(tracks: readonly OwnTrack[], { subtitles, ownSubtitles: asked 
   const texts = tracks.filter(({ isText }) => isText);
   const listed = subtitles.filter(({ role }) => role !== "forced").map(({ language }) => language);
   const tags = texts.map(({ language }) => language);
-  const found = asked === "all" ? tags : asked.map((tag) => tags[findLanguage(tag, tags)]);
+  const findText = createLanguageFinder(tags);
+  const findListed = createLanguageFinder(listed);
+  const found = asked === "all" ? tags : asked.map((tag) => tags[findText(tag)]);
   return texts.filter(({ language }) => {
     // It may be in any language.
     if (language === null) return asked.length > 0 && !listed.includes(null);
-    return found.includes(language) && findLanguage(language, listed) < 0;
+    return found.includes(language) && findListed(language) < 0;
   });
 }
 
