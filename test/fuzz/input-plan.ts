@@ -1,4 +1,5 @@
 import * as fc from "fast-check";
+import { anyCharacter } from "../any-character.ts";
 
 /**
  * A text as a list of parts, each repeated: short to print when a run fails, megabytes in the run, and
@@ -43,7 +44,7 @@ export function mutations(samples: readonly string[], inserts: fc.Arbitrary<stri
 
 /** Text that no grammar expects: any Unicode, control characters, lone surrogates. */
 export const junk = fc.oneof(
-  fc.string({ unit: "binary", maxLength: 30 }),
+  fc.string({ unit: anyCharacter, maxLength: 30 }),
   fc.string({ maxLength: 30 }),
   fc.constantFrom(
     ...'\0|\uFEFF|\uD800|\u2028|\r|\r\n|\n|\t|\'|"|""|<|>|&|&amp;|&#0;|&#x10FFFF;|{$|{$a}|-1|0|1e999|NaN|null|__proto__|constructor|../|//|http:|%00|😀'.split(

@@ -7,6 +7,7 @@ import type { PageInfo } from "../../../src/model/page-info.ts";
 import type { ResultFile } from "../../../src/model/task.ts";
 import { formatOf } from "../../formats.ts";
 import { pageInfo } from "../../page-info.ts";
+import { anyCharacter } from "../../any-character.ts";
 import { seed } from "../../random.ts";
 
 const medium: ResultFile = { kind: "media", name: "x.mp4", mime_type: "video/mp4", size: 1, sha256: "00", url: "/x" };
@@ -117,7 +118,7 @@ test("subtitles and cover are named as Jellyfin, Plex and Kodi find them, each d
 
 test("a name is safe whatever the page says", () => {
   const text = fc.oneof(
-    fc.string({ unit: "binary", maxLength: 150 }),
+    fc.string({ unit: anyCharacter, maxLength: 150 }),
     fc.string({
       unit: fc.constantFrom(".", " ", "-", "~", "/", "é", "👩\u200D👧", "con", "\u202E", "[", "\u3164"),
       maxLength: 200,
