@@ -47,11 +47,24 @@ export function openDatabase(path: string, logger?: Pick<BaseLogger, "info">): D
   }
 }
 
-/** Creates a database in memory. */
+/** Creates a database in memory, as all steps make one: their result takes a quarter of their time. */
 export function createDatabase(): DatabaseSync {
   const db = new DatabaseSync(":memory:");
-  migrate(db, migrations);
+  db.exec((result ??= resultOf(migrations)));
   return db;
+}
+
+let result: string | undefined;
+
+/** Returns what makes the tables, indexes and rows that the steps leave in an empty database. */
+function resultOf(steps: readonly string[]): string {
+  using db = new DatabaseSync(":memory:");
+  migrate(db, steps);
+  const names = "name NOT LIKE 'sqlite_%'";
+  const parts = db.prepare(`SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND ${names} ORDER BY rowid`).all();
+  const made = parts.map(({ sql }) => `${String(sql)};`).join("");
+  const seq = Number(db.prepare("SELECT seq FROM last_seq").get()?.["seq"]);
+  return `BEGIN; ${made} INSERT INTO last_seq VALUES (${seq}); PRAGMA user_version = ${steps.length}; COMMIT`;
 }
 
 /** A checkpoint waits for the disk; of 32 MiB it does not take noticeably longer than of less. */

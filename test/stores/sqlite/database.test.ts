@@ -3,7 +3,7 @@ import { readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { openDatabase } from "../../../src/stores/sqlite/database.ts";
+import { createDatabase, openDatabase } from "../../../src/stores/sqlite/database.ts";
 import { openSqliteStore } from "../../../src/stores/sqlite/sqlite-store.ts";
 import type { Task } from "../../../src/model/task.ts";
 import { newTask } from "../../../src/feed/task-changes.ts";
@@ -13,6 +13,22 @@ import { fileOf } from "../../contracts/task-store/files.ts";
 import { times } from "../../contracts/task-store/harness.ts";
 import { makeFolder } from "../../folder.ts";
 import { createTestLog } from "../../log.ts";
+
+test("a database in memory has what the steps leave in an empty one", () => {
+  using stepped = new DatabaseSync(":memory:");
+  migrate(stepped, migrations);
+  using made = createDatabase();
+  const schema = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name";
+  const queries = [
+    "PRAGMA user_version",
+    "SELECT type, name, sql FROM sqlite_schema ORDER BY name",
+    ...stepped
+      .prepare(schema)
+      .all()
+      .map(({ name }) => `SELECT * FROM ${String(name)}`),
+  ];
+  for (const query of queries) expect(made.prepare(query).all(), query).toEqual(stepped.prepare(query).all());
+});
 
 describe("opening a file as task store", () => {
   test("turns on the write-ahead log and the exclusive lock, and leaves syncing the log to the store", () => {
