@@ -55,16 +55,19 @@ export function createRunnerHarness({ downloads, ...options }: RunnerHarnessOpti
   const files = createTestFiles();
   const engine = options.engine ?? createTestEngine(downloads);
   const changes: Task[] = [];
-  const latest = new Map<string, Task>();
-  const waiters = new Set<() => void>();
+  /** Those of each task, for what waits for one looks at its own alone. */
+  const histories = new Map<string, Task[]>();
+  const changesOf = (id: string) => histories.getOrInsertComputed(id, () => []);
+  const waiters = new Set<(changed: string) => void>();
   store.events.subscribe(({ type, taskId, json }) => {
     if (type === "task") {
       // Events leave `info` out while it is the same.
-      const task: Task = { info: latest.get(taskId)?.info, ...JSON.parse(json) };
-      latest.set(taskId, task);
+      const history = changesOf(taskId);
+      const task: Task = { info: history.at(-1)?.info, ...JSON.parse(json) };
+      history.push(task);
       changes.push(task);
+      for (const waiter of waiters) waiter(taskId);
     }
-    for (const waiter of waiters) waiter();
   });
   const { log, logger } = createTestLog();
   const runner = createRunner({
@@ -94,21 +97,17 @@ export function createRunnerHarness({ downloads, ...options }: RunnerHarnessOpti
     await store.close();
   });
 
-  function changesOf(id: string): Task[] {
-    return changes.filter((task) => task.id === id);
-  }
-
   function until(id: string, wanted: Task["state"] | ((task: Task) => boolean)): Promise<Task> {
     const suits = typeof wanted === "function" ? wanted : ({ state }: Task) => state === wanted;
     const { promise, resolve } = Promise.withResolvers<Task>();
-    const look = () => {
-      const found = changesOf(id).find(suits);
+    const look = (changed: string) => {
+      const found = changed === id ? changesOf(id).find(suits) : undefined;
       if (found === undefined) return;
       waiters.delete(look);
       resolve(found);
     };
     waiters.add(look);
-    look();
+    look(id);
     return promise;
   }
 
