@@ -5,7 +5,9 @@ import { toStoreError } from "../../src/stores/postgres/database-errors.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { describeTaskStore } from "../contracts/task-store.ts";
 
-describeTaskStore("a measured store", (options) => measureStore(createMemoryStore(options), () => {}));
+describeTaskStore("the memory store, measured as the service does it", (options) =>
+  measureStore(createMemoryStore(options), () => {}),
+);
 
 /** Returns a measured store, and its calls as `method`, or `method failed`. */
 function observed(maxQueued = 10) {

@@ -1,10 +1,7 @@
 import { expect, test } from "vitest";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
-import { describeTaskStore } from "../contracts/task-store.ts";
 import { minuteMs, times } from "../contracts/task-store/harness.ts";
-
-describeTaskStore("the memory store", createMemoryStore);
 
 test("some thousands of tasks are created, claimed, ended and listed in seconds", async () => {
   const store = createMemoryStore();
