@@ -14,9 +14,10 @@ import { openApp } from "./open-app.ts";
 const page = "https://app.example.com";
 
 /** More than the buffers between the service and its client take. */
-const content = Buffer.alloc(64 * 1024 * 1024, "film");
+const large = Buffer.alloc(64 * 1024 * 1024, "film");
 
 let store: TaskStore;
+let files: ReturnType<typeof openDiskFiles>;
 let keys: KeyRing;
 let get: (owner: string, path: string, headers?: Record<string, string>) => Promise<Response>;
 /** Makes a task, and waits for its end. */
@@ -28,12 +29,12 @@ let tasks: Record<string, { file: string; queued: string }>;
 beforeEach(async () => {
   const folder = makeFolder();
   store = createMemoryStore();
-  const files = openDiskFiles({ folder });
+  files = openDiskFiles({ folder });
   const secrets: Record<string, Record<string, string>> = {};
   tasks = {};
   for (const owner of ["anna", "bert"]) {
     ({ headers: secrets[owner] } = await addKey(store, owner));
-    const { id: file } = await addFinishedTask({ store, files }, content, {}, owner);
+    const { id: file } = await addFinishedTask({ store, files }, Buffer.from("film"), {}, owner);
     const { id: queued } = await store.create(newTask(pageUrl, {}, new Date(), owner));
     tasks[owner] = { file, queued };
   }
@@ -54,27 +55,36 @@ beforeEach(async () => {
     });
 });
 
+/** Gives each owner a file that is large. */
+async function addLarge(): Promise<void> {
+  for (const [owner, ids] of Object.entries(tasks)) {
+    ({ id: ids.file } = await addFinishedTask({ store, files }, large, {}, owner));
+  }
+}
+
 async function removeAnna(): Promise<void> {
   await store.keys.remove("anna");
   await keys.refresh();
 }
 
 test("a file that is being sent to a key is broken off when the key is removed, and no other", async () => {
+  await addLarge();
   const [hers, his] = await Promise.all(
     ["anna", "bert"].map((owner) => get(owner, `/tasks/${tasks[owner]?.file}/file`)),
   );
   await removeAnna();
   const sizeOf = async (response: Response | undefined) => (await response?.arrayBuffer())?.byteLength;
   await expect(sizeOf(hers)).rejects.toThrow("terminated");
-  expect(await sizeOf(his)).toBe(content.length);
+  expect(await sizeOf(his)).toBe(large.length);
 });
 
 test("a file that is being sent by a link is broken off when the key that made the link is removed, and no other", async () => {
+  await addLarge();
   const [hers, his] = await Promise.all(["anna", "bert"].map(async (owner) => get("nobody", await makeLink(owner))));
   await removeAnna();
   const sizeOf = async (response: Response | undefined) => (await response?.arrayBuffer())?.byteLength;
   await expect(sizeOf(hers)).rejects.toThrow("terminated");
-  expect(await sizeOf(his)).toBe(content.length);
+  expect(await sizeOf(his)).toBe(large.length);
 });
 
 test("a request that waits for the end of a task is refused when its key is removed, and no other", async () => {

@@ -11,15 +11,16 @@ import { startUpstream } from "./upstream.ts";
 
 const page = `<title>Ünreel</title>${"a long page ".repeat(20_000)}`;
 const fastBrotli = { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } };
+const fastGzip = (bytes: Buffer) => gzipSync(bytes, { level: 1 });
 
 const encodings: [name: string, field: string, encode: (bytes: Buffer) => Buffer][] = [
-  ["gzip", "gzip", gzipSync],
-  ["x-gzip", "X-GZIP", gzipSync],
-  ["deflate", "deflate", deflateSync],
-  ["bare deflate", "deflate", deflateRawSync],
+  ["gzip", "gzip", fastGzip],
+  ["x-gzip", "X-GZIP", fastGzip],
+  ["deflate", "deflate", (bytes) => deflateSync(bytes, { level: 1 })],
+  ["bare deflate", "deflate", (bytes) => deflateRawSync(bytes, { level: 1 })],
   ["br", "br", (bytes) => brotliCompressSync(bytes, fastBrotli)],
   ["zstd", "zstd", zstdCompressSync],
-  ["gzip in gzip", "gzip, gzip", (bytes) => gzipSync(gzipSync(bytes))],
+  ["gzip in gzip", "gzip, gzip", (bytes) => fastGzip(fastGzip(bytes))],
   ["br in zstd", "identity, br,, zstd", (bytes) => zstdCompressSync(brotliCompressSync(bytes, fastBrotli))],
 ];
 
@@ -82,7 +83,7 @@ describe.each(encodings)("a body in %s", (_name, field, encode) => {
   });
 
   it("stops at the limit when it is a bomb, with little memory", async () => {
-    const bomb = encode(Buffer.alloc(200 * MiB));
+    const bomb = encode(Buffer.alloc(160 * MiB));
     const upstream = await serve(field, bomb);
     const response = await get(localClient(), upstream.url("/"), { maxBytes: 8 * MiB });
     const before = process.memoryUsage.rss();

@@ -252,12 +252,12 @@ describe("a feed", () => {
     },
   );
 
-  it("of 10,000 items is listed in slices: all are there, in order", async () => {
-    const items = Array.from({ length: 10_000 }, (_, n) => item(n)).join("");
+  it("of 2,000 items is listed in slices: all are there, in order", async () => {
+    const items = Array.from({ length: 2_000 }, (_, n) => item(n)).join("");
     const slices = await readAll({ type: "application/rss+xml", body: rss(items) });
-    const expected = Array.from({ length: 10_000 }, (_, n) => `https://video.example.com/audio/${n}.mp3`);
+    const expected = Array.from({ length: 2_000 }, (_, n) => `https://video.example.com/audio/${n}.mp3`);
     expect(slices.flat().map(({ url }) => url)).toEqual(expected);
-    expect(slices).toHaveLength(50);
+    expect(slices).toHaveLength(10);
   });
 
   it("says how many entries it has in its first slice", async () => {

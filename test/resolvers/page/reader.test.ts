@@ -145,10 +145,11 @@ describe("a reader in processes of its own", () => {
     await Promise.all([film, film, film].map((html) => readOf("eve", html)));
     expect(processes()).toHaveLength(2);
     order.length = 0;
-    const eve = Promise.all([heavy, heavy, film].map((html) => readOf("eve", html)));
+    const eve = Promise.allSettled([heavy, heavy, film].map((html) => readOf("eve", html)));
     await readOf("bob", film);
     expect(order).toEqual(["bob"]);
     expect(processes()).toHaveLength(3);
+    await reader.close();
     await eve;
   });
 
