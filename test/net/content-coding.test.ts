@@ -6,7 +6,7 @@ import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync, z
 import { describe, expect, it } from "vitest";
 import type { HttpResponse } from "../../src/net/client.ts";
 import { decode } from "../../src/net/http/content-coding.ts";
-import { get, localClient, MiB, read } from "./client.ts";
+import { bodyOf, get, localClient, MiB, read } from "./client.ts";
 import { startUpstream } from "./upstream.ts";
 
 const page = `<title>Ünreel</title>${"a long page ".repeat(20_000)}`;
@@ -186,4 +186,44 @@ it("refuses a zstd window that is larger than the coding allows", async () => {
     code: "upstream_invalid",
     message: expect.stringContaining("damaged"),
   });
+});
+
+it.each([
+  ["br", "br", (bytes: Buffer) => brotliCompressSync(bytes, fastBrotli)],
+  ["br in gzip", "br, gzip", (bytes: Buffer) => gzipSync(brotliCompressSync(bytes, fastBrotli))],
+  ["gzip in zstd", "gzip, zstd", (bytes: Buffer) => zstdCompressSync(gzipSync(bytes))],
+])("decodes four bodies in %s at a time, as each may take 4 MiB before it is read", async (_, field, encode) => {
+  // More than is decoded ahead of its reader.
+  const long = page.repeat(4);
+  const upstream = await startUpstream(({ url = "" }, response) => {
+    if (url !== "/plain") response.setHeader("content-encoding", field);
+    response.end(url === "/plain" ? page : encode(Buffer.from(long)));
+  });
+  const client = localClient({ perHost: 100 });
+  const first = await Promise.all([1, 2, 3, 4].map((n) => get(client, upstream.url(`/${n}`), { owner: "anna" })));
+  let isOpen = false;
+  const next = get(client, upstream.url("/5"), { owner: "anna" }).finally(() => (isOpen = true));
+  expect(await read(client, upstream.url("/6"), { owner: "ben" })).toBe(long);
+  expect(await read(client, upstream.url("/plain"), { owner: "anna" })).toBe(page);
+  expect(isOpen).toBe(false);
+  expect(await bodyOf(first[0]!)).toBe(long);
+  expect(await bodyOf(await next)).toBe(long);
+  const left = get(client, upstream.url("/7"), { owner: "anna" });
+  await first[1]!.body[Symbol.asyncIterator]().return?.();
+  expect(await bodyOf(await left)).toBe(long);
+});
+
+it("refuses a window of Brotli that is larger than encoders take for a page", async () => {
+  const fetchWithWindow = async (lgwin: number) => {
+    const params = { ...fastBrotli.params, [constants.BROTLI_PARAM_LGWIN]: lgwin };
+    const upstream = await serve("br", brotliCompressSync(Buffer.from(page), { params }));
+    return read(localClient(), upstream.url("/"));
+  };
+  for (let lgwin = 10; lgwin <= 22; lgwin += 1) expect(await fetchWithWindow(lgwin)).toBe(page);
+  for (const lgwin of [23, 24]) {
+    await expect(fetchWithWindow(lgwin)).rejects.toMatchObject({
+      code: "upstream_invalid",
+      message: expect.stringContaining("the response's window of Brotli is over 4 MiB, which is not decoded"),
+    });
+  }
 });

@@ -20,7 +20,7 @@ it("sends its own header fields and no others", async () => {
       "accept",
       "text/html",
       "accept-encoding",
-      "gzip, deflate, br, zstd",
+      "gzip, deflate, zstd",
     ],
   ]);
 });

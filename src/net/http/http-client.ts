@@ -4,8 +4,9 @@ import { AddressGuard, type BlockObserver, type Lookup } from "../addresses/addr
 import { checkPartial, parseUnsatisfiedRange } from "../byte-range.ts";
 import type { GetOptions, HttpClient, HttpResponse } from "../client.ts";
 import { createCookieJar } from "../cookies.ts";
-import { createDecoders, decode } from "./content-coding.ts";
+import { decode, readCoding } from "./content-coding.ts";
 import { type Deadline, startDeadline } from "../../async/deadline.ts";
+import { Shares } from "../../async/shares.ts";
 import { createHostSlots, discard, type Exchange, exchange, requestFields } from "./exchange.ts";
 import { guardedOptions } from "../addresses/guarded-connector.ts";
 import { createHostPools } from "./host-pools.ts";
@@ -58,6 +59,9 @@ export const maxLookupMs = 8_000;
 /** Redirects that one `get` follows. */
 const maxRedirects = 5;
 
+/** Bodies that are decoded at a time whose coding takes much memory; it is not asked for. Others wait, in turn for each owner. */
+const maxLargeCodings = 4;
+
 /**
  * Creates a client that checks the address of every connection. It sends `User-Agent`, `Accept`,
  * `Accept-Encoding`, if asked for, `Range` and `If-Range`, and what a request's `headers` and `cookies` add; it stores
@@ -78,7 +82,8 @@ export function createHttpClient(options: HttpClientOptions = {}): GuardedClient
   const pools = createHostPools(guardedOptions(guard, idleTimeoutMs, buffers));
   const { pauses = new HostPauses(), maxPauseMs = 1_000 } = options;
   const deps = { pools, slots: createHostSlots(perHost), pauses, maxPauseMs };
-  const limits = { idleTimeoutMs, minSpeed: { bytesPerS: minSpeedBps, windowMs: speedWindowMs } };
+  const largeCodings = new Shares(maxLargeCodings, "spare");
+  const limits = { largeCodings, idleTimeoutMs, minSpeed: { bytesPerS: minSpeedBps, windowMs: speedWindowMs } };
 
   return {
     async get(start, request) {
@@ -119,9 +124,9 @@ export function createHttpClient(options: HttpClientOptions = {}): GuardedClient
 
 async function openResponse(
   { url, status, headers, body }: Exchange,
-  { maxBytes, identity, range }: GetOptions,
+  { maxBytes, identity, range, owner = "" }: GetOptions,
   deadline: Deadline,
-  { idleTimeoutMs, minSpeed }: { idleTimeoutMs: number; minSpeed: MinSpeed },
+  { largeCodings, idleTimeoutMs, minSpeed }: { largeCodings: Shares; idleTimeoutMs: number; minSpeed: MinSpeed },
   buffers: ReadBufferPool,
 ): Promise<HttpResponse> {
   const what = describeGet(url);
@@ -129,12 +134,15 @@ async function openResponse(
     if (status < 200 || status > 299) throw statusError(what, status, headers);
     checkPartial({ status, headers }, range, what);
     const isEmpty = headers.get("content-length") === "0";
-    const decoders = isEmpty ? [] : createDecoders(headers.get("content-encoding"), what);
+    const { decoders, isLarge } = readCoding(isEmpty ? undefined : headers.get("content-encoding"), what);
     const isUnwanted = decoders.length > 0 && (identity === true || range !== undefined);
     if (isUnwanted && status === 206) throw encodedError(what);
+    const release = isLarge ? await largeCodings.wait(owner, deadline.signal) : () => {};
+    const decoding = decode(body, decoders, maxBytes, what);
+    decoding.decoded.once("close", release);
     const responseBody = createResponseBody({
       raw: body,
-      decoding: decode(body, decoders, maxBytes, what),
+      decoding,
       maxBytes,
       minSpeed,
       deadline,
