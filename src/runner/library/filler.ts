@@ -144,6 +144,7 @@ export class Filler {
         root,
         known: this.#known,
         chosen: job.files,
+        namesOfOthers: (folders) => jobs.namesOfOthers(id, folders),
         saveChosen,
       });
       await this.#saveOutcome(id, { library, ...(file !== null && { file: withFailure(file, undefined) }) });

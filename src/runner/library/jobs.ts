@@ -25,22 +25,13 @@ export type LibraryJobs = ReturnType<typeof createLibraryJobs>;
  */
 export function createLibraryJobs(folder: string) {
   const pathOf = (id: string, ending = placeEnding) => join(folder, `${id}${ending}`);
+  const chosen = createChosenNames();
 
   async function read(id: string): Promise<LibraryJob | undefined> {
-    const [place, removal] = [await readFrom(pathOf(id)), await readFrom(pathOf(id, removalEnding))];
+    const [place, removal] = [await readJob(pathOf(id)), await readJob(pathOf(id, removalEnding))];
+    chosen.note(id, place);
     if (removal === undefined) return place;
     return { kind: "remove", files: [...(removal.files ?? []), ...(place?.files ?? [])] };
-  }
-
-  async function readFrom(path: string): Promise<LibraryJob | undefined> {
-    try {
-      const text = await unlessMissing(readFile(path, { encoding: "utf8", flag: noFollow.read }));
-      return text === undefined ? undefined : (JSON.parse(text) as LibraryJob);
-    } catch (error) {
-      // A disk has damaged it: names are chosen again.
-      if (error instanceof SyntaxError) return { kind: "place" };
-      throw error;
-    }
   }
 
   return {
@@ -50,7 +41,9 @@ export function createLibraryJobs(folder: string) {
       await createDurably(folder);
       const ending = job.kind === "place" ? placeEnding : removalEnding;
       await writeDurably(folder, `${id}${ending}`, JSON.stringify(job));
+      if (job.kind === "place") chosen.note(id, job);
     },
+    namesOfOthers: chosen.namesOfOthers,
     async ids(): Promise<string[]> {
       await createDurably(folder);
       const names = await readdir(folder);
@@ -62,6 +55,7 @@ export function createLibraryJobs(folder: string) {
     /** Ends the job, of what is to be put there only that; safe to call twice. */
     async remove(id: string, kind?: "place"): Promise<void> {
       await rm(pathOf(id), { force: true });
+      chosen.note(id, undefined);
       if (kind === undefined) await rm(pathOf(id, removalEnding), { force: true });
     },
     /** Whether nothing was written for a week: the task may belong to another store before. */
@@ -78,6 +72,42 @@ export function createLibraryJobs(folder: string) {
         if (error instanceof Error && "errcode" in error && error.errcode === 5) return undefined;
         throw error;
       }
+    },
+  };
+}
+
+async function readJob(path: string): Promise<LibraryJob | undefined> {
+  try {
+    const text = await unlessMissing(readFile(path, { encoding: "utf8", flag: noFollow.read }));
+    return text === undefined ? undefined : (JSON.parse(text) as LibraryJob);
+  } catch (error) {
+    // A disk has damaged it: names are chosen again.
+    if (error instanceof SyntaxError) return { kind: "place" };
+    throw error;
+  }
+}
+
+/** Remembers which paths are chosen for files that are not known to be there. */
+function createChosenNames() {
+  const byTask = new Map<string, readonly string[]>();
+  return {
+    note(id: string, job: LibraryJob | undefined): void {
+      const files = job?.kind === "place" ? job.files : undefined;
+      if (files === undefined) byTask.delete(id);
+      else
+        byTask.set(
+          id,
+          files.map(({ path }) => path),
+        );
+    },
+    /**
+     * Returns the names in a folder of the library that are chosen for files of other tasks than this one, as far as this process has read
+     * or written their jobs. Nothing may have them yet.
+     */
+    namesOfOthers(id: string, folders: readonly string[]): string[] {
+      const start = folders.map((name) => `${name}/`).join("");
+      const others = [...byTask].flatMap(([other, paths]) => (other === id ? [] : paths));
+      return others.filter((path) => path.startsWith(start)).map((path) => path.slice(start.length));
     },
   };
 }

@@ -30,6 +30,8 @@ interface Placement extends PlacementOptions {
   signal: AbortSignal;
   /** The files as an earlier attempt has chosen to put them there. */
   chosen: LibraryFile[] | undefined;
+  /** Returns the names in a folder that are chosen for other tasks, whose files are still to be put there. */
+  namesOfOthers(folders: readonly string[]): readonly string[];
   /** Stores what is chosen, before any file has such a path. */
   saveChosen(files: LibraryFile[]): Promise<void>;
 }
@@ -77,7 +79,10 @@ export async function placeTask(task: Task, placement: Placement): Promise<Libra
   }
 }
 
-/** Chooses names that nothing in the folder has; nor are they `refused`. */
+/**
+ * Chooses names that nothing in the folder has; nor are they `refused`, or chosen for another task: that one would take a file of the same
+ * size and time for its own.
+ */
 async function chooseNames(
   task: Task,
   placement: Placement,
@@ -85,7 +90,7 @@ async function chooseNames(
   refused: readonly string[],
 ): Promise<readonly string[]> {
   const taken = await placement.known.read(folder);
-  for (const name of refused) taken.addFile(name);
+  for (const name of [...refused, ...placement.namesOfOthers(folder.names)]) taken.addFile(name);
   return taken.chooseFiles(task, placement.template, hasNfo(task, placement)).names;
 }
 

@@ -42,35 +42,65 @@ test("a file that comes while many of another owner are put there does not wait 
   expect(titlesIn(log).indexOf("bob")).toBeLessThan(5);
 });
 
-test("jobs that wait for a disk that is away are not read again whenever a task succeeds", async () => {
-  const { open, add, folder, store, files } = createLibraryHarness();
-  const library = await open();
-  for (let n = 0; n < 20; n += 1) await (await add(library, { title: `${n}` })).succeed();
+/** Returns what does the jobs of a library in `dir`, pass by pass. */
+function createFiller({ folder, store, files }: ReturnType<typeof createLibraryHarness>, dir: string, changed = {}) {
   const jobsFolder = join(folder, "data", "library");
   const jobs = createLibraryJobs(jobsFolder);
-  let reads = 0;
-  const read = (id: string) => {
-    reads += 1;
-    return jobs.read(id);
-  };
-  const template = parseTemplate("{title}");
-  const placement = { template, isLink: false, mode: 0o644, hasNfo: false, minFreeBytes: 0 };
   const filler = new Filler({
-    ...placement,
+    template: parseTemplate("{title}"),
+    isLink: false,
+    mode: 0o644,
+    hasNfo: false,
+    minFreeBytes: 0,
     store,
     files,
-    folder: join(folder, "away"),
+    folder: dir,
     jobsFolder,
-    jobs: { ...jobs, read },
+    jobs: { ...jobs, ...changed },
     logger: pino({ level: "silent" }),
     retryMs: 60_000,
     signal: new AbortController().signal,
   });
-  const pass = async () => {
+  return { jobs, pass: () => filler.pass(new AbortController().signal) };
+}
+
+test("jobs that wait for a disk that is away are not read again whenever a task succeeds", async () => {
+  const harness = createLibraryHarness();
+  const library = await harness.open();
+  for (let n = 0; n < 20; n += 1) await (await harness.add(library, { title: `${n}` })).succeed();
+  let reads = 0;
+  const { jobs, pass } = createFiller(harness, join(harness.folder, "away"), {
+    read(id: string) {
+      reads += 1;
+      return jobs.read(id);
+    },
+  });
+  const readsOfPass = async () => {
     const before = reads;
-    await filler.pass(new AbortController().signal);
+    await pass();
     return reads - before;
   };
-  expect(await pass()).toBeGreaterThanOrEqual(20);
-  expect(await pass()).toBeLessThan(5);
+  expect(await readsOfPass()).toBeGreaterThanOrEqual(20);
+  expect(await readsOfPass()).toBeLessThan(5);
+});
+
+test("a name that was chosen before the service was killed goes to no other file of the same size and time", async () => {
+  const harness = createLibraryHarness();
+  const { open, add, dir, store, listed } = harness;
+  const library = await open();
+  const { jobs, pass } = createFiller(harness, dir);
+  // Then it is the turn of the others.
+  await (await add(library, { title: "Before" }, [], "eve")).succeed();
+  await pass();
+  const [killed, other] = [
+    await add(library, { title: "A film" }, [], "eve"),
+    await add(library, { title: "A film" }, [], "bob"),
+  ];
+  const [task] = [await killed.succeed(), await other.succeed()];
+  const modified_at = new Date(Math.floor(Date.parse(task.finished_at ?? "") / 2_000) * 2_000).toISOString();
+  await jobs.write(killed.id, { kind: "place", owner: "eve", files: [{ path: "A film.mp4", size: 100, modified_at }] });
+  await pass();
+  const paths = await Promise.all([killed, other].map(async ({ id }) => (await store.get(id))?.library?.[0]?.path));
+  expect(paths).toEqual(["A film.mp4", "A film (2).mp4"]);
+  expect(listed()).toEqual(["A film (2).mp4", "A film.mp4", "Before.mp4"]);
 });
