@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { readSampleLists } from "../../src/remux/mp4/cut.ts";
+import { readSampleLists } from "../../src/remux/mp4/read/sample-list.ts";
 import { openFile } from "../../src/remux/open-file.ts";
 import { box, u32 } from "../../src/remux/mp4/boxes.ts";
 import type { FoundTracks } from "../../src/remux/samples.ts";
@@ -96,4 +96,31 @@ it("further video tracks of an MP4 are counted, but not those with the pictures 
   writeFileSync(path, bytes);
   for (const _ of createMp4Demuxer(options).readFile({ path }, start));
   expect(left).toEqual([2, 1]);
+});
+
+it("video of an MP4 that is disabled, or has the pictures of chapters, is taken only if no other is there", () => {
+  /** Returns the sizes of the first samples of a file, read and cut; its second track has chapters in that with this id. */
+  const firstSizes = (flags: number, chapters: number) => {
+    const writer = new Mp4Writer({ path, expectedS: 1 });
+    for (let track = 0; track < 2; track++) {
+      const number = writer.setFormat({ ...videoFormat, userData: box("udta", box("void", new Uint8Array(12))) });
+      writer.write(number, { data: fillPattern(51 + track, track), dts: 0, pts: 0, duration: 1024, isSync: true });
+    }
+    writer.finish();
+    const bytes = readFileSync(path);
+    bytes[bytes.indexOf("tkhd") + 7] = flags;
+    const at = bytes.lastIndexOf("udta");
+    // The reference takes the place of the box around it.
+    bytes.set(box("tref", box("chap", u32(chapters)), box("free")), at - 4);
+    writeFileSync(path, bytes);
+    const recorder = createRecorder();
+    const demuxer = createMp4Demuxer({ sink: recorder, timelines: new Timelines(), kinds: ["video"] });
+    for (const _ of demuxer.readFile({ path }, start));
+    using file = openFile(path);
+    return [recorder.track("video").samples[0]!.data.length, ...readSampleLists(file).map((list) => list.size(0))];
+  };
+  expect(firstSizes(3, 9)).toEqual([51, 51, 52]);
+  expect(firstSizes(2, 9)).toEqual([52, 52, 51]);
+  expect(firstSizes(3, 1)).toEqual([52, 52]);
+  expect(firstSizes(2, 1)).toEqual([52, 52]);
 });

@@ -5,7 +5,7 @@ import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import { readMp4Summary } from "../../src/remux/mp4/read/summary.ts";
 import { Mp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import type { Edit, Sample, TrackFormat } from "../../src/remux/samples.ts";
-import { readSampleLists } from "../../src/remux/mp4/cut.ts";
+import { readSampleLists } from "../../src/remux/mp4/read/sample-list.ts";
 import { openFile, readAt } from "../../src/remux/open-file.ts";
 import { cut } from "./mp4-cuts.ts";
 import { Timelines } from "../../src/remux/timelines.ts";

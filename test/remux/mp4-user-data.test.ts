@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readSampleLists } from "../../src/remux/mp4/cut.ts";
+import { readSampleLists } from "../../src/remux/mp4/read/sample-list.ts";
 import { ascii, box, fullBox } from "../../src/remux/mp4/boxes.ts";
 import { Mp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { openFile } from "../../src/remux/open-file.ts";

@@ -1,10 +1,10 @@
 import { openFile, type OpenFile } from "../open-file.ts";
 import { type ByteSpan, type IndexRun, joinRuns, joinSpans, type MediaRange, type TrackKind } from "../samples.ts";
-import { joinAt, readSampleLists } from "./cut.ts";
+import { joinAt } from "./cut.ts";
 import { planCut } from "./cut-plan.ts";
 import type { FindStart } from "./cut-tracks.ts";
 import { secondsOf } from "./read/init.ts";
-import type { SampleList } from "./read/sample-list.ts";
+import { readSampleLists, type SampleList } from "./read/sample-list.ts";
 
 /** Says whether a file has these bytes. */
 export type IsThere = (span: ByteSpan) => boolean;

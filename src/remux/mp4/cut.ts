@@ -4,7 +4,7 @@ import type { Additions } from "../additions.ts";
 import type { AudioChoice } from "../audio-choice.ts";
 import { openFile, type OpenFile } from "../open-file.ts";
 import type { MediaRange, TrackFormat, TrackKind } from "../samples.ts";
-import { damagedError, firstBox } from "./boxes.ts";
+import { damagedError } from "./boxes.ts";
 import { type Cut, type CutPlan, type CutPosition, planCut, type PlannedTrack } from "./cut-plan.ts";
 import { indexIn, type SampleGroup, startOf } from "./cut-tracks.ts";
 import {
@@ -17,14 +17,11 @@ import {
   type Start,
   withGaps,
 } from "./joins.ts";
-import { checkSampleTables } from "./read/check-tables.ts";
-import { readFully, readIndex } from "./read/file-boxes.ts";
-import { createBudget, type IndexedSample, maxFileSamples } from "./read/indexed-sample.ts";
-import { type InitTrack, type RankedTrack, readAllTracks } from "./read/init.ts";
+import { readFully } from "./read/file-boxes.ts";
+import type { IndexedSample } from "./read/indexed-sample.ts";
+import type { InitTrack, RankedTrack } from "./read/init.ts";
 import { assertSampleCounts } from "./read/listed-samples.ts";
-import { numbersInFile } from "./read/number-source.ts";
-import { inSampleTicks, type SampleList } from "./read/sample-list.ts";
-import { readSampleTables } from "./read/sample-tables.ts";
+import { playedOf, readSampleLists, type SampleList } from "./read/sample-list.ts";
 import { readWindows } from "./read/sample-windows.ts";
 import { Mp4Writer } from "./write/writer.ts";
 
@@ -67,7 +64,6 @@ export async function cutMp4(options: CutOptions): Promise<Cut | null> {
   using file = openFile(source);
   let leftAudio = 0;
   const lists = readSampleLists(file, (all) => {
-    if (audio === undefined) return all;
     const { tracks, left } = chooseTracks(all, audio);
     leftAudio = left;
     return tracks;
@@ -131,26 +127,13 @@ export function joinAt({ fd }: OpenFile, list: SampleList, index: number): Start
   return joinOf(sample, track.formats[entry - 1]?.sampleEntry ?? sample);
 }
 
-type ChooseTracks = (tracks: readonly RankedTrack[]) => readonly InitTrack[];
-
-/** Returns the samples of the chosen tracks in the index of an MP4 file; default: of all. @throws ServiceError `upstream_invalid` */
-export function readSampleLists(file: OpenFile, choose: ChooseTracks = (all) => all): SampleList[] {
-  checkSampleTables(numbersInFile(file.fd));
-  const bytes = readIndex(file);
-  const budget = createBudget(file.size, maxFileSamples);
-  const tracks = choose(readAllTracks(bytes, firstBox(bytes)));
-  return tracks.map((track) => inSampleTicks(track, readSampleTables(bytes, [track], budget)));
-}
-
-/** Returns the tracks with the chosen ones for audio, in their order, chosen as of other files (`readInit`); `left`: how many others there are. */
-function chooseTracks(all: readonly RankedTrack[], audio: AudioChoice): { tracks: InitTrack[]; left: number } {
-  const audioTracks = all.filter(({ formats: [format] }) => format?.kind === "audio");
-  const ranked = audioTracks.toSorted((a, b) => a.rank - b.rank);
-  const used = ranked.filter(({ rank }, index) => rank < 2 || index === 0);
+/** Returns the video tracks and the chosen ones for audio, chosen as of other files (`readInit`), by default all; `left`: how many others there are. */
+function chooseTracks(all: readonly RankedTrack[], audio?: AudioChoice): { tracks: InitTrack[]; left: number } {
+  const [video, used] = [playedOf(all, "video"), playedOf(all, "audio")];
+  if (audio === undefined) return { tracks: [...video, ...used], left: 0 };
   const chosen = audio.choose(used.map(({ formats: [format] }) => format?.language ?? null));
   const taken = chosen.map(({ index, ...slot }) => ({ ...used[index]!, ...slot }));
-  const tracks = [...new Set(all).difference(new Set(audioTracks)), ...taken];
-  return { tracks, left: used.length - taken.length };
+  return { tracks: [...video, ...taken], left: used.length - taken.length };
 }
 
 interface TakenSample extends IndexedSample {

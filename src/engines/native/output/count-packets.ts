@@ -6,7 +6,7 @@ import { chosenBlocks, selectAll } from "../../../remux/matroska/blocks.ts";
 import { createKeyCheck } from "../../../remux/matroska/key-pictures.ts";
 import { readBytes } from "../../../remux/matroska/elements.ts";
 import { framesIn, isLaced } from "../../../remux/matroska/frames.ts";
-import { readSampleLists } from "../../../remux/mp4/cut.ts";
+import { readSampleLists } from "../../../remux/mp4/read/sample-list.ts";
 import { listSamples } from "../../../remux/mp4/read/listed-samples.ts";
 import { countOggPackets } from "../../../remux/audio-files/ogg-pages.ts";
 import { createFileWindow, type FileWindow, openFile, type ReadFile } from "../../../remux/open-file.ts";

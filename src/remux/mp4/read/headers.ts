@@ -28,10 +28,16 @@ export function hasSamples(bytes: Uint8Array, trak: Box): boolean {
   return count > 0 && (isOfOneSize || bytes.subarray(sizes.body + 12, sizes.end).some((byte) => byte !== 0));
 }
 
-/** Returns when players take a track among those of its kind: 0, 1: last, as it is disabled (unless a user chooses it), 2: never, as it has no samples. */
-export function readRank(bytes: Uint8Array, trak: Box): number {
-  if (!hasSamples(bytes, trak)) return 2;
-  return readTrackHeader(bytes, getChild(bytes, trak, "tkhd")).isEnabled ? 0 : 1;
+/**
+ * Returns when players take a track among those of its kind: 0, 1: last, as it is disabled (unless a user chooses it), 2: never, as it has no
+ * samples, 3: never, as it has the chapters of another one.
+ * @param chapters Of `chapterTrackIds`.
+ * @param isFragmented Its samples may be in fragments.
+ */
+export function readRank(bytes: Uint8Array, trak: Box, chapters: ReadonlySet<number>, isFragmented: boolean): number {
+  const { id, isEnabled } = readTrackHeader(bytes, getChild(bytes, trak, "tkhd"));
+  if (chapters.has(id)) return 3;
+  return isFragmented || hasSamples(bytes, trak) ? Number(!isEnabled) : 2;
 }
 
 /** Reads a `tkhd` (ISO/IEC 14496-12 §8.3.2); the size is in pixels as shown, before the matrix. */

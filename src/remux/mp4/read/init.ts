@@ -70,14 +70,15 @@ export function readInit(
   const movie = readMovie(bytes, moov);
   const boxes = childrenOf(bytes, moov, "trak");
   const found = boxes.map((trak) => ({ trak, kind: kindOf(bytes, getChild(bytes, trak, "mdia")) }));
-  const isDisabled = (trak: Box) => !readTrackHeader(bytes, getChild(bytes, trak, "tkhd")).isEnabled;
-  // Players take one that is disabled only if no other is there, or if their user chooses it.
+  const chapters = chapterTrackIds(numbersIn(bytes), moov);
+  const rankOf = (trak: Box) => readRank(bytes, trak, chapters, movie.isFragmented);
+  // Players take one that is disabled, or has chapters, only if no other is there, or if their user chooses it.
   const used = found.filter(({ trak }) => movie.isFragmented || hasSamples(bytes, trak));
   const of = (wanted: TrackKind) => {
     const isWanted = ({ kind }: { kind: TrackKind | null }) => kind === wanted && kinds.includes(kind);
     const own = used.some(isWanted) ? used.filter(isWanted) : found.filter(isWanted);
     const clear = clearOf(bytes, own);
-    const tracks = clear.toSorted((a, b) => Number(isDisabled(a.trak)) - Number(isDisabled(b.trak)));
+    const tracks = clear.toSorted((a, b) => rankOf(a.trak) - rankOf(b.trak));
     return { tracks, encrypted: own.length - clear.length };
   };
   const { tracks: audio, encrypted: encryptedAudio } = of("audio");
@@ -87,10 +88,8 @@ export function readInit(
     tracks: [video, ...otherVideo],
     encrypted: encryptedVideo,
   } = of("video");
-  const chapters = chapterTrackIds(numbersIn(bytes), moov);
-  const isPicture = (trak: Box) => chapters.has(readTrackHeader(bytes, getChild(bytes, trak, "tkhd")).id);
   const left = {
-    video: otherVideo.filter(({ trak }) => !isPicture(trak)).length + encryptedVideo,
+    video: otherVideo.filter(({ trak }) => rankOf(trak) < 3).length + encryptedVideo,
     audio: audio.length - chosen.length + encryptedAudio,
   };
   const usedKinds = kinds.filter((wanted) => used.some(({ kind }) => kind === wanted));
@@ -130,12 +129,14 @@ export function readAllTracks(bytes: Uint8Array, moov: Box): RankedTrack[] {
   });
   const ofKind = (kind: TrackKind) => found.filter((track) => track.kind === kind);
   const clear = new Set(trackKinds.flatMap((kind) => clearOf(bytes, ofKind(kind))));
+  const chapters = chapterTrackIds(numbersIn(bytes), moov);
   return found
     .filter((track) => clear.has(track))
     .map(({ trak, kind }) => {
       const name = readHandlerName(bytes, getChild(bytes, trak, "mdia"));
       const { formats, ...track } = readTrack(bytes, trak, kind, movie);
-      return { ...track, rank: readRank(bytes, trak), formats: formats.map((format) => ({ ...format, name })) };
+      const rank = readRank(bytes, trak, chapters, movie.isFragmented);
+      return { ...track, rank, formats: formats.map((format) => ({ ...format, name })) };
     });
 }
 

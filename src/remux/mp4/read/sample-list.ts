@@ -1,7 +1,14 @@
-import { createGroupSets, rollOf } from "../sample-groups.ts";
-import type { IndexedSample } from "./indexed-sample.ts";
-import type { InitTrack } from "./init.ts";
+import type { OpenFile } from "../../open-file.ts";
+import type { TrackKind } from "../../samples.ts";
 import { sampleTicksOf } from "../../track-output.ts";
+import { firstBox } from "../boxes.ts";
+import { createGroupSets, rollOf } from "../sample-groups.ts";
+import { checkSampleTables } from "./check-tables.ts";
+import { readIndex } from "./file-boxes.ts";
+import { createBudget, type IndexedSample, maxFileSamples } from "./indexed-sample.ts";
+import { type InitTrack, type RankedTrack, readAllTracks } from "./init.ts";
+import { numbersInFile } from "./number-source.ts";
+import { readSampleTables } from "./sample-tables.ts";
 
 /** The samples of a track in decode order, in columns: 35 bytes each. Times are media times in ticks. */
 export class SampleList {
@@ -108,7 +115,7 @@ function copyInto<Column extends { set(other: Column): void }>(larger: Column, c
 }
 
 /** Returns the samples of a track, with all times in the ticks that edits of it need; see `sampleTicksOf`. */
-export function inSampleTicks(track: InitTrack, samples: Iterable<IndexedSample>): SampleList {
+function inSampleTicks(track: InitTrack, samples: Iterable<IndexedSample>): SampleList {
   const [format] = track.formats;
   const timescale = sampleTicksOf(format!);
   const ratio = timescale / format!.timescale;
@@ -135,4 +142,24 @@ function* scaled(samples: Iterable<IndexedSample>, scale: (ticks: number) => num
     const end = scale(dts + duration);
     yield { ...sample, dts: scale(dts), pts: scale(pts), duration: end - scale(dts) };
   }
+}
+
+type ChooseTracks = (tracks: readonly RankedTrack[]) => readonly InitTrack[];
+
+/** Returns the samples of the chosen tracks in the index of an MP4 file; default: of all that are played. @throws ServiceError `upstream_invalid` */
+export function readSampleLists(
+  file: OpenFile,
+  choose: ChooseTracks = (all) => [...playedOf(all, "video"), ...playedOf(all, "audio")],
+): SampleList[] {
+  checkSampleTables(numbersInFile(file.fd));
+  const bytes = readIndex(file);
+  const budget = createBudget(file.size, maxFileSamples);
+  const tracks = choose(readAllTracks(bytes, firstBox(bytes)));
+  return tracks.map((track) => inSampleTicks(track, readSampleTables(bytes, [track], budget)));
+}
+
+/** Returns the tracks of a kind that players can take, the first one that they take first. */
+export function playedOf(all: readonly RankedTrack[], kind: TrackKind): RankedTrack[] {
+  const ranked = all.filter(({ formats: [format] }) => format?.kind === kind).toSorted((a, b) => a.rank - b.rank);
+  return ranked.filter(({ rank }, index) => rank < 2 || index === 0);
 }
