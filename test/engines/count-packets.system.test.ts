@@ -89,6 +89,19 @@ describe.skipIf(!hasFfmpeg)("the packets of a file", () => {
     expect(countPackets(file).get(1)?.bytes).toBe(96_000);
   });
 
+  it("are bytes in MP4 and QuickTime with PCM, and the packets of QuickTime that has samples of one byte", () => {
+    const counts = (codec: string) => {
+      media.make(`${codec}.mov`, ...audioInput(1, 48_000), "-c:a", codec, "-ac", "1");
+      using file = openFile(media.path(`${codec}.mov`));
+      return [...countPackets(file).values()];
+    };
+    expect(counts("pcm_s16le")).toEqual([{ bytes: 96_000 }]);
+    expect(counts("pcm_s24be")).toEqual([{ bytes: 144_000 }]);
+    // Packets of 1024 bytes, of which four are a header with the first sample.
+    const packets = Math.ceil(48_000 / (2 * (1024 - 4) + 1));
+    expect(counts("adpcm_ima_wav")).toEqual([{ packets, bytes: 1024 * packets }]);
+  });
+
   it("are bytes in a WAV file", () => {
     media.make("counted.wav", ...audioInput(1, 48_000), "-ac", "1");
     using file = openFile(media.path("counted.wav"));

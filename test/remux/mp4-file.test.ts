@@ -81,9 +81,33 @@ describe("an MP4 file", () => {
       };
       const ones = u32(1, 10);
       const ten = (sample: number[]) => Array.from({ length: 10 }, () => sample);
-      expect(read({ codec: "sowt", sizes: ones })).toEqual(ten([2, 1]));
-      expect(read({ codec: "sowt", sizes: u32(4, 10) })).toEqual(ten([4, 1]));
+      expect(read({ codec: "sowt", sizes: ones })).toEqual([[20, 10]]);
+      expect(read({ codec: "sowt", sizes: u32(4, 10) })).toEqual([[40, 10]]);
       expect(read({ codec: "avc1", sizes: ones })).toEqual(ten([1, 1]));
+    });
+
+    it("has uncompressed samples that follow each other in a chunk read together, up to 128 ticks", () => {
+      const read = (tables: Tables) => {
+        const { tracks, demuxer } = openReader();
+        demuxer.read(buildMp4({ codec: "sowt", ...tables }), start);
+        return tracks[0]!.map(({ data, dts, duration }) => [data.length, dts, duration]);
+      };
+      const sizes = u32(4, 300);
+      const whole = [128, 128, 44].map((samples, n) => [4 * samples, 128 * n, samples]);
+      expect(read({ sizes, durations: u32(1, 300, 1), runs: u32(1, 1, 300, 1) })).toEqual(whole);
+      const chunks = { runs: u32(1, 1, 150, 1), chunks: u32(2, 48, 648) };
+      const apart = [128, 22, 128, 22].map((samples) => 4 * samples);
+      expect(read({ sizes, durations: u32(1, 300, 1), ...chunks }).map(([bytes]) => bytes)).toEqual(apart);
+      // A pause begins after the sample that lasts longer; and long ones stay apart.
+      const paused = [
+        [40, 0, 99],
+        [512, 99, 128],
+        [512, 227, 128],
+        [136, 355, 34],
+      ];
+      expect(read({ sizes, durations: u32(3, 9, 1, 1, 90, 290, 1), runs: u32(1, 1, 300, 1) })).toEqual(paused);
+      expect(read({ sizes: u32(4, 3), durations: u32(1, 3, 128), runs: u32(1, 1, 3, 1) })).toHaveLength(3);
+      expect(read({ sizes: u32(0, 3, 4, 4, 4), durations: u32(1, 3, 1), runs: u32(1, 1, 3, 1) })).toHaveLength(3);
     });
 
     it("has packets of as many samples as their entry states", () => {

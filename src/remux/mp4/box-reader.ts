@@ -19,6 +19,17 @@ export function openRunLengths({ u32 }: BoxReader, pairs: number, after: number)
   };
 }
 
+/** Returns a reader of numbers of 4 bits, the high ones first. */
+export function openHalfBytes(reader: BoxReader): () => number {
+  let byte: number | null = null;
+  return () => {
+    const isLow = byte !== null;
+    const current = byte ?? reader.u8();
+    byte = isLow ? null : current;
+    return isLow ? current & 15 : current >> 4;
+  };
+}
+
 /**
  * Opens a box with version and flags (ISO/IEC 14496-12 §4.2.2), to read its other fields in order, never beyond its end.
  * @param bytes The buffer that `box` points into.

@@ -129,7 +129,12 @@ const littleEndian = 1;
 export interface AudioPacket {
   samples: number;
   bytes: number;
+  /** It is PCM, of which samples can be split and joined. */
+  isPcm: boolean;
 }
+
+/** Sample entries of PCM that say its size in boxes or fields of their own; ISO/IEC 23003-5, version 2 of QuickTime's. */
+const boxedPcm: ReadonlySet<string> = new Set(["ipcm", "fpcm", "lpcm"]);
 
 /** Bytes of a sample in sample entries of QuickTime; `null`: its bits are in the entry. */
 const sampleBytes: ReadonlyMap<string, number | null> = new Map([
@@ -149,13 +154,16 @@ export function readAudioPacket(sampleEntry: Uint8Array): AudioPacket | undefine
   if (sampleEntry.length < audioFieldsEnd) return undefined;
   const view = viewOf(sampleEntry);
   const version = view.getUint16(versionAt);
+  const type = typeAt(sampleEntry, 4);
+  if (boxedPcm.has(type)) return { samples: 1, bytes: 1, isPcm: true };
+  const bytes = sampleBytes.get(type);
   if (version === 1 && sampleEntry.length >= audioFieldsEnd + 16) {
-    const [samples, bytes] = [view.getUint32(audioFieldsEnd), view.getUint32(audioFieldsEnd + 8)];
-    return samples > 0 && bytes > 0 ? { samples, bytes } : undefined;
+    const [samples, size] = [view.getUint32(audioFieldsEnd), view.getUint32(audioFieldsEnd + 8)];
+    return samples > 0 && size > 0 ? { samples, bytes: size, isPcm: samples === 1 && bytes !== undefined } : undefined;
   }
-  const bytes = sampleBytes.get(typeAt(sampleEntry, 4));
   if (version !== 0 || bytes === undefined) return undefined;
-  return { samples: 1, bytes: (bytes ?? Math.max(8, view.getUint16(bitsAt)) >> 3) * view.getUint16(channelsAt) };
+  const ofChannel = bytes ?? Math.max(8, view.getUint16(bitsAt)) >> 3;
+  return { samples: 1, bytes: ofChannel * view.getUint16(channelsAt), isPcm: true };
 }
 
 /** Turns the bytes of each number around, in place, that a header of Opus has from its pre-skip on (RFC 7845 §5.1, Opus in ISOBMFF §4.3.2). */

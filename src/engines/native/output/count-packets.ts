@@ -39,7 +39,7 @@ export function countPackets(file: ReadFile): TrackCounts {
     if (start === "RIFF") return ofOnlyTrack("bytes", waveBytes(window));
     const container = sniffContainer(head);
     if (container === "webm") return countBlocks(file);
-    if (container === "mp4") return listSamples(file);
+    if (container === "mp4") return ofSamples(listSamples(file));
     if (container === "packed-audio") return ofOnlyTrack("packets", countFrames(window));
     return container === null ? ofOnlyTrack("packets", countFlacFrames(window)?.frames) : none;
   });
@@ -142,6 +142,9 @@ function countBlocks({ fd }: ReadFile): TrackCounts {
   }
   return counts;
 }
+
+const ofSamples = (listed: ReturnType<typeof listSamples>): TrackCounts =>
+  new Map([...listed].map(([id, { packets, bytes, isPcm }]) => [id, isPcm ? { bytes } : { packets, bytes }]));
 
 const ofPackets = (counts: ReadonlyMap<number, number>): TrackCounts =>
   new Map([...counts].map(([track, packets]) => [track, { packets }]));

@@ -3,7 +3,8 @@ import { openFile, type ReadFile } from "../../open-file.ts";
 import { openFullBox } from "../box-reader.ts";
 import { type Box, childrenOf, findChild, firstBox, getChild, typeAt, viewOf } from "../boxes.ts";
 import { completeFileBoxes, readIndex, readRange } from "./file-boxes.ts";
-import { readTrackHeader } from "./headers.ts";
+import { readAudioPacket } from "../sample-entry.ts";
+import { kindByHandler, readTrackHeader } from "./headers.ts";
 import {
   type FragmentContext,
   type FragmentTrack,
@@ -16,6 +17,8 @@ import { noDefaults, readDefaults } from "./init.ts";
 interface ListedSamples {
   packets: number;
   bytes: number;
+  /** They are PCM, which is joined to other samples by what copies it. */
+  isPcm: boolean;
 }
 
 /**
@@ -29,9 +32,10 @@ export function listSamples(file: ReadFile): Map<number, ListedSamples> {
   const tracks = new Map<number, ListedSamples>();
   for (const trak of childrenOf(index, firstBox(index), "trak")) {
     const media = getChild(index, trak, "mdia");
-    if (!mediaHandlers.has(typeAt(index, getChild(index, media, "hdlr").body + 8))) continue;
+    const kind = kindByHandler(typeAt(index, getChild(index, media, "hdlr").body + 8));
+    if (kind === null) continue;
     const { id } = readTrackHeader(index, getChild(index, trak, "tkhd"));
-    tracks.set(id, readSizes(index, getChild(index, media, "minf", "stbl")));
+    tracks.set(id, readSizes(index, getChild(index, media, "minf", "stbl"), kind === "audio"));
   }
   for (const fragment of completeFileBoxes(file.fd, file.size)) {
     if (fragment.type !== "moof") continue;
@@ -82,15 +86,20 @@ export function assertSampleCounts(path: string, tracks: readonly { samples: num
   throw new ServiceError("internal", message, { retryable: false });
 }
 
-const mediaHandlers: ReadonlySet<string> = new Set(["vide", "soun"]);
-
-function readSizes(index: Uint8Array, tables: Box): ListedSamples {
+function readSizes(index: Uint8Array, tables: Box, isAudio: boolean): ListedSamples {
   const table = findChild(index, tables, "stsz");
   const reader = openFullBox(index, table ?? getChild(index, tables, "stz2"));
   const size = reader.u32();
-  const packets = reader.u32();
-  if (table === undefined) return { packets, bytes: NaN };
-  return { packets, bytes: size === 0 ? sumOf(index, table.end - reader.left, 4, packets) : size * packets };
+  const count = reader.u32();
+  const entries = getChild(index, tables, "stsd");
+  const packet = isAudio ? readAudioPacket(index.subarray(entries.body + 8, entries.end)) : undefined;
+  const isPcm = packet?.isPcm ?? false;
+  if (table === undefined) return { packets: count, bytes: NaN, isPcm };
+  if (size === 0) return { packets: count, bytes: sumOf(index, table.end - reader.left, 4, count), isPcm };
+  // QuickTime counts the samples of packets whose size the sample entry says.
+  const { samples, bytes } = size === 1 && packet !== undefined ? packet : { samples: 1, bytes: size };
+  const packets = Math.floor(count / samples);
+  return { packets, bytes: packets * bytes, isPcm };
 }
 
 /** Adds the samples of a `trun`, of `size` bytes each unless it says that itself. */

@@ -1,4 +1,4 @@
-import { type BoxReader, openFullBox, openRunLengths } from "../box-reader.ts";
+import { type BoxReader, openFullBox, openHalfBytes, openRunLengths } from "../box-reader.ts";
 import { damagedError, findChild } from "../boxes.ts";
 import type { AudioPacket } from "../sample-entry.ts";
 import { openSampleGroups } from "../sample-groups.ts";
@@ -45,35 +45,55 @@ export function* readTrackTables<Track extends TableTrack>(
   budget: Budget,
 ): Generator<IndexedSample<Track>, undefined> {
   const table = (...types: string[]): Table | undefined => openTable(bytes, track, types);
-  const { count, nextSize, together } = openSizes(table("stsz", "stz2"), track.packet);
+  const { count, nextSize, together, isPcm } = openSizes(table("stsz", "stz2"), track.packet);
   if (count === 0) return;
-  spend(budget, count, 0);
   const nextDuration = openNumbers(table("stts"));
   const nextComposition = openNumbers(table("ctts"));
   const syncs = readSyncs(table("stss"), count);
   const nextGroups = openSampleGroups(bytes, track.tables, track.groups);
+  const most = isPcm && syncs === null && nextGroups === undefined && table("ctts") === undefined ? joinedSamples : 1;
+  if (most === 1) spend(budget, count, 0);
   let number = 0;
   let dts = 0;
   const chunks = openChunks(table("stsc"), table("stco", "co64"), together);
   while (chunks.next()) {
     let { offset } = chunks;
-    for (let left = chunks.samples; left > 0 && number < count; left--) {
-      const size = nextSize();
-      const duration = nextDuration() * together;
+    for (let left = Math.min(chunks.samples, count - number); left > 0;) {
+      const { samples, ticks } = joinDurations(nextDuration, Math.min(left, most));
+      const size = nextSize() * samples;
+      const duration = ticks * together;
       const pts = dts + (nextComposition() | 0);
       const isSync = syncs === null || syncs[number] === 1;
-      spend(budget, 0, size);
+      spend(budget, most === 1 ? 0 : 1, size);
       const sample: IndexedSample<Track> = { track, entry: chunks.entry, offset, size, dts, pts, duration, isSync };
       const groups = nextGroups?.();
       if (groups !== undefined) sample.groups = groups;
       yield sample;
       offset += size;
       dts += duration;
-      number++;
+      number += samples;
+      left -= samples;
     }
     if (number === count) return;
   }
   throw damagedError(`only ${number} of ${count} samples are in chunks`);
+}
+
+/**
+ * How many samples of PCM are read as one, which are as many ticks: a file has tens of thousands of them a second, and each that is read takes
+ * time and memory. Few, as cuts of audio are at whole ones.
+ */
+const joinedSamples = 128;
+
+/** Reads the durations of samples that are read as one, at most `most`; all but the last one last equally long. */
+function joinDurations(next: () => number, most: number): { samples: number; ticks: number } {
+  const first = next();
+  let [samples, ticks] = [1, first];
+  for (let last = first; last === first && samples < most && ticks < joinedSamples; samples++) {
+    last = next();
+    ticks += last;
+  }
+  return { samples, ticks };
 }
 
 /** Where samples of one entry are in the file, in their order. */
@@ -99,26 +119,29 @@ export function* readSamplePlaces(
   budget: Budget,
 ): Generator<SamplePlaces, undefined> {
   const table = (...types: string[]): Table | undefined => openTable(bytes, track, types);
-  const { count, nextSize, together } = openSizes(table("stsz", "stz2"), track.packet);
+  const { count, nextSize, together, isPcm } = openSizes(table("stsz", "stz2"), track.packet);
   if (count === 0) return;
-  spend(budget, count, 0);
+  const most = isPcm ? joinedSamples : 1;
+  spend(budget, Math.ceil(count / most), 0);
   const offsets = new Float64Array(placesAtOnce);
   const sizes = new Uint32Array(placesAtOnce);
   const places = { entry: 1, count: 0, offsets, sizes };
   const chunks = openChunks(table("stsc"), table("stco", "co64"), together);
   for (let number = 0; number < count && chunks.next();) {
     let { offset } = chunks;
-    for (let left = Math.min(chunks.samples, count - number); left > 0; left--) {
+    for (let left = Math.min(chunks.samples, count - number); left > 0;) {
       if (places.count === placesAtOnce || places.entry !== chunks.entry) {
         yield places;
         places.count = 0;
         places.entry = chunks.entry;
       }
-      const size = nextSize();
+      const samples = Math.min(left, most);
+      const size = nextSize() * samples;
       offsets[places.count] = offset;
       sizes[places.count++] = size;
       offset += size;
-      number++;
+      number += samples;
+      left -= samples;
     }
   }
   yield places;
@@ -144,6 +167,8 @@ interface Sizes {
   nextSize: () => number;
   /** How many samples of the tables count as one. */
   together: number;
+  /** They are PCM of one size. */
+  isPcm: boolean;
 }
 
 /**
@@ -151,8 +176,8 @@ interface Sizes {
  * for each sample of audio whose size is in the sample entry: those of a packet count as one sample then.
  */
 function openSizes(table: Table | undefined, packet: AudioPacket | undefined): Sizes {
-  const together = 1;
-  if (table === undefined) return { count: 0, nextSize: () => 0, together };
+  const each = { together: 1, isPcm: false };
+  if (table === undefined) return { count: 0, nextSize: () => 0, ...each };
   const { type, reader } = table;
   const first = reader.u32();
   const count = reader.u32();
@@ -161,23 +186,12 @@ function openSizes(table: Table | undefined, packet: AudioPacket | undefined): S
   if (isCompact && ![4, 8, 16].includes(bits)) throw damagedError(`"stz2" has sizes of ${bits} bits`);
   if (Math.ceil((count * bits) / 8) > reader.left) throw damagedError(`"${type}" is too short for ${count} sizes`);
   if (bits === 0 && first === 1 && packet !== undefined) {
-    const { samples, bytes } = packet;
-    return { count: Math.floor(count / samples), nextSize: () => bytes, together: samples };
+    const { samples, bytes, isPcm } = packet;
+    return { count: Math.floor(count / samples), nextSize: () => bytes, together: samples, isPcm };
   }
-  if (bits === 0) return { count, nextSize: () => first, together };
-  if (bits === 4) return { count, nextSize: openHalfBytes(reader), together };
-  return { count, nextSize: bits === 8 ? reader.u8 : bits === 16 ? reader.u16 : reader.u32, together };
-}
-
-/** Returns a reader of numbers of 4 bits, the high ones first. */
-function openHalfBytes(reader: BoxReader): () => number {
-  let byte: number | null = null;
-  return () => {
-    const isLow = byte !== null;
-    const current = byte ?? reader.u8();
-    byte = isLow ? null : current;
-    return isLow ? current & 15 : current >> 4;
-  };
+  if (bits === 0) return { count, nextSize: () => first, ...each, isPcm: packet?.isPcm ?? false };
+  if (bits === 4) return { count, nextSize: openHalfBytes(reader), ...each };
+  return { count, nextSize: bits === 8 ? reader.u8 : bits === 16 ? reader.u16 : reader.u32, ...each };
 }
 
 /** `stts` and `ctts` (§8.6.1): counts and numbers in turn. */
