@@ -61,6 +61,32 @@ it("subtitles that a Period of an MPD has in another language only are kept with
   });
 });
 
+it("segments of WebVTT may have their header, with a timestamp, in an init section", async () => {
+  const map = "X-TIMESTAMP-MAP=MPEGTS:900000,LOCAL:00:00:00.000";
+  const segment = (header: string, words: string) =>
+    resource("text/vtt", Buffer.from(`${header}00:01.000 --> 00:02.000\n${words}\n`));
+  const lines = ["bare", "full"].flatMap((name) => ["#EXTINF:4,", `${name}.vtt`]);
+  await using own = await startSite(
+    new Map([
+      ["list.m3u8", hls(["#EXTM3U", '#EXT-X-MAP:URI="header.vtt"', ...lines, "#EXT-X-ENDLIST", ""].join("\n"))],
+      ["header.vtt", resource("text/vtt", Buffer.from(`WEBVTT\n${map}`))],
+      ["bare.vtt", segment("", "bare")],
+      ["full.vtt", segment("WEBVTT\n\n", "full")],
+    ]),
+  );
+  const { signal } = new AbortController();
+  const listings = [{ url: own.url("list.m3u8"), ext: "m3u8", name: null }];
+  const store = new TextStore(makeFolder());
+  const options = { subtitles: [track("", { listings })], pageUrl: own.url("page") };
+  const { texts, warnings } = await fetchTexts(options, { client, store, signal });
+  expect(warnings).toEqual([]);
+  const parts = texts.flatMap(({ stored }) => stored.parts());
+  expect(parts.map(({ cues, map: found }) => [cues[0]?.text, found !== null])).toEqual([
+    ["bare", true],
+    ["full", false],
+  ]);
+});
+
 describe("subtitles that people wrote", () => {
   const reason = "the subtitles cannot be read: they are neither WebVTT nor TTML, SubRip, SubStation Alpha or LRC";
 

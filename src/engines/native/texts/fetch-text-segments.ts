@@ -48,10 +48,11 @@ export async function fetchTextSegments(
     return { segment, init, bytes };
   };
   const reader = createMp4TextReader();
+  let header: Uint8Array | null = null;
   const read = (bytes: Uint8Array) =>
     sniffContainer(bytes) === "mp4"
       ? { cues: reader.read(bytes), map: null, isMp4: true }
-      : readSubtitles(bytes, language);
+      : readSubtitles(withHeader(bytes, header), language);
   const readAgain = createRepeater(fetchOne, { read, signal });
   let lastInit: Uint8Array | null = null;
   let [fromS, cueCount, lostInARow] = [0, 0, 0];
@@ -60,7 +61,8 @@ export async function fetchTextSegments(
     const { timeline, offsetS, durationS } = segment;
     const place = { timeline, offsetS, fromS, lastsS: durationS };
     fromS += durationS;
-    if (init !== null && init !== lastInit) reader.read(init);
+    if (init !== lastInit) header = init !== null && isVtt(init) ? init : null;
+    if (init !== null && init !== lastInit && header === null) reader.read(init);
     lastInit = init;
     const found = bytes instanceof Error ? bytes : await readAgain(segment, bytes);
     lostInARow = found instanceof Error ? lostInARow + 1 : 0;
@@ -73,6 +75,13 @@ export async function fetchTextSegments(
     }
   }
   return lost[0] === undefined ? null : { count: lost.length, total: segments.length, reason: lost[0].message };
+}
+
+const isVtt = (bytes: Uint8Array): boolean => Buffer.from(bytes.subarray(0, 9)).toString().includes("WEBVTT");
+
+/** Returns WebVTT after the header in its init section, if it has none of its own (RFC 8216bis §3.1.4). */
+function withHeader(bytes: Uint8Array, header: Uint8Array | null): Uint8Array {
+  return header === null || isVtt(bytes) ? bytes : Buffer.concat([header, Buffer.from("\n\n"), bytes]);
 }
 
 interface Fetched {
