@@ -7,7 +7,7 @@ import { type EngineHarness, formatAt, openMedia } from "../contracts/engine/har
 import { makeMedia } from "../media/long-media.ts";
 import { hasFfmpeg } from "../media/probe.ts";
 import { dash, merge, resource, type Resources } from "../media/resources.ts";
-import { audioFaults, expectedCut, present, type Presented, randomRanges } from "../remux/mp4-cuts.ts";
+import { audioFaults, expectedCut, presentAll, type Presented, randomRanges } from "../remux/mp4-cuts.ts";
 
 /** Of all media, and of a group of pictures, seconds. */
 const [lengthS, groupS] = [60, 2];
@@ -65,33 +65,24 @@ const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
 afterAll(() => engine.close());
 const openEngine = () => engine;
 
-const wholes = new Map<Buffer, Promise<Presented>>();
-
-/** Returns what all of the file that is asked for presents; reads it once for all tests. */
-function readWholeOnce(harness: EngineHarness): Promise<Presented> {
-  const { body } = harness.site.resources.get(new URL(harness.job.format.url).pathname.slice(1))!;
-  const whole = wholes.get(body) ?? readWhole(harness);
-  wholes.set(body, whole);
-  return whole;
+/** A file that was made of ranges of the media. */
+interface Part {
+  made: Download;
+  ranges: readonly MediaRange[];
 }
 
-/** Returns what all of the media presents. */
-async function readWhole(harness: EngineHarness): Promise<Presented> {
-  const whole = await harness.download({ folder: await harness.newFolder() });
-  return present(whole.path);
+/** Checks that files present their ranges exactly; `whole` is all of the media. */
+async function expectRanges(whole: Download, parts: readonly Part[]): Promise<void> {
+  const [source, ...shown] = await presentAll(whole.path, ...parts.map(({ made }) => made.path));
+  for (const [i, part] of parts.entries()) expectRange(part, shown[i]!, source!);
 }
 
-/** Checks that a file presents the ranges exactly. */
-async function expectRanges(
-  made: Download,
-  ranges: readonly MediaRange[],
-  { frames, packets }: Presented,
-): Promise<void> {
+function expectRange({ made, ranges }: Part, { frames: shown, packets: heard }: Presented, source: Presented): void {
+  const { frames, packets } = source;
   const note = JSON.stringify(ranges);
   const expected = expectedCut(frames, ranges, frames.at(-1)!.timeS + 0.04);
   expect([made.ext, made.warnings], note).toEqual(["mp4", []]);
   expect(made.duration, note).toBeCloseTo(expected.durationS, 1);
-  const { frames: shown, packets: heard } = await present(made.path);
   expect(
     shown.map(({ hash }) => hash),
     note,
@@ -104,9 +95,12 @@ async function expectRanges(
 
 /** Downloads the whole, and each list of ranges of it, and checks these. */
 async function expectCuts(harness: EngineHarness, lists: readonly MediaRange[][]): Promise<void> {
-  const whole = await readWhole(harness);
-  for (const ranges of lists)
-    await expectRanges(await harness.download({ ranges, folder: await harness.newFolder() }), ranges, whole);
+  const whole = await harness.download({ folder: await harness.newFolder() });
+  const parts: Part[] = [];
+  for (const ranges of lists) {
+    parts.push({ ranges, made: await harness.download({ ranges, folder: await harness.newFolder() }) });
+  }
+  await expectRanges(whole, parts);
 }
 
 /** The largest share of the media that the ranges may need, with two groups of pictures each and the first one. */
@@ -180,10 +174,11 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
     init.write("1c53bb6b80ec0100000000000063", init.indexOf(Buffer.from("ec0100000000000068", "hex")), "hex");
     const resources = merge(media.resources, new Map([[path, { type, body: init }]]));
     await using harness = await openMedia(openEngine, { ...media, resources });
-    const whole = await readWhole(harness);
+    const whole = await harness.download({ folder: await harness.newFolder() });
     const before = harness.site.sent;
     const ranges = [{ startS: 30, endS: 32 }];
-    await expectRanges(await harness.download({ ranges, folder: await harness.newFolder() }), ranges, whole);
+    const made = await harness.download({ ranges, folder: await harness.newFolder() });
+    await expectRanges(whole, [{ made, ranges }]);
     expect(harness.site.sent - before).toBeGreaterThan(0.9 * bytesOf(media.resources));
   });
 
@@ -244,9 +239,8 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
 
   /** Downloads ranges, and checks what comes of them and how much was sent for it. */
   async function expectParts(harness: EngineHarness, fileBytes: number): Promise<void> {
-    const { job } = harness;
-    const isOneFile = job.audio === null && job.format.protocol === "https";
-    const whole = await (isOneFile ? readWholeOnce(harness) : readWhole(harness));
+    const whole = await harness.download({ folder: await harness.newFolder() });
+    const parts: Part[] = [];
     const all: readonly MediaRange[][] = [
       [
         { startS: 11.3, endS: 11.9 },
@@ -264,10 +258,11 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
       const before = harness.site.sent;
       const made = await harness.download({ ranges, folder: await harness.newFolder() });
       const sent = harness.site.sent - before;
-      await expectRanges(made, ranges, whole);
+      parts.push({ made, ranges });
       const ends = ranges.map(({ startS, endS }) => ({ startS, endS: Math.min(endS, lengthS) }));
       expect(sent, JSON.stringify(ranges)).toBeLessThan(largestShare(ends) * fileBytes + indexBytes);
     }
+    await expectRanges(whole, parts);
   }
 
   describe("or all of a fragmented MP4, and makes the same file,", () => {
@@ -323,14 +318,15 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
     ])("if %s", async (_why, change) => {
       const media = await kindOf("a fragmented MP4");
       await using harness = await openMedia(openEngine, media);
-      const whole = await readWholeOnce(harness);
+      const right = await harness.download({ ranges, folder: await harness.newFolder() });
       const { type, body } = media.resources.get("index.mp4")!;
       const changed = Buffer.from(body);
       change(changed);
       expect(changed.equals(body)).toBe(false);
       harness.site.resources.set("index.mp4", { type, body: changed });
       const before = harness.site.sent;
-      await expectRanges(await harness.download({ ranges, folder: await harness.newFolder() }), ranges, whole);
+      const made = await harness.download({ ranges, folder: await harness.newFolder() });
+      expect([made.sha256, made.warnings]).toEqual([right.sha256, []]);
       expect(harness.site.sent - before).toBeGreaterThan(body.length);
     });
   });
@@ -367,8 +363,7 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
     expect(harness.site.sent - before).toBeLessThan((20 / lengthS) * body.length + indexBytes);
     harness.site.answer(entry, (response) => response.writeHead(200).end(body));
     const right = await harness.download({ ...wanted, folder: await harness.newFolder() });
-    const heard = async ({ path }: Download) => (await present(path)).packets.map(({ timeS, hash }) => [timeS, hash]);
-    expect([made.ext, made.duration, await heard(made)]).toEqual([right.ext, right.duration, await heard(right)]);
+    expect([made.ext, made.duration, made.sha256]).toEqual([right.ext, right.duration, right.sha256]);
   });
 
   it.each([
@@ -434,11 +429,12 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
       { startS: 45, endS: 47.6 },
     ];
     let media: Awaited<ReturnType<typeof makeMedia>>;
-    let whole: Presented;
+    let right: Download;
     beforeAll(async () => {
       media = await kindOf("WebM with its Cues at the end");
       await using harness = await openMedia(openEngine, media);
-      whole = await readWholeOnce(harness);
+      right = await harness.download({ ranges });
+      await expectRanges(await harness.download({ folder: await harness.newFolder() }), [{ made: right, ranges }]);
     });
 
     /** Downloads the ranges of a changed file, or from a server that is not as usual. */
@@ -450,7 +446,7 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
       harness.site.resources.set("index.webm", { type, body: Buffer.isBuffer(changed) ? changed : body });
       const before = harness.site.sent;
       const made = await harness.download({ ranges, folder: await harness.newFolder() });
-      await expectRanges(made, ranges, whole);
+      expect([made.sha256, made.warnings]).toEqual([right.sha256, []]);
       return (harness.site.sent - before) / body.length;
     }
 
@@ -525,7 +521,8 @@ describe.skipIf(!hasFfmpeg)("fetches what ranges need of one file", () => {
         site.resources.set("index.mkv", count < 3 ? old : { ...old, body });
         return serve();
       });
-      await expectRanges(await harness.download({ ranges }), ranges, whole);
+      const made = await harness.download({ ranges });
+      expect([made.sha256, made.warnings]).toEqual([right.sha256, []]);
     });
 
     it("but all of it no more than once, from a server to which another one leads", async () => {

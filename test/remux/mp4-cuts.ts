@@ -1,7 +1,7 @@
 import { type Additions, noAdditions } from "../../src/remux/additions.ts";
 import { cutMp4 } from "../../src/remux/mp4/cut.ts";
 import type { MediaRange } from "../../src/remux/samples.ts";
-import { readMedia } from "../media/read-media.ts";
+import { readMedia, readTogether } from "../media/read-media.ts";
 
 /** Cuts a whole file. */
 export const cut = (source: string, target: string, ranges: readonly MediaRange[], added: Additions = noAdditions) =>
@@ -37,24 +37,33 @@ export interface Presented {
   frames: ShownFrame[];
   /** Of the first audio track. */
   packets: HeardPacket[];
-  /** Warnings of the decoders of both tracks. */
-  complaints: string;
 }
 
-/** Returns what a player that follows edit lists presents of a file; with one run of ffmpeg, which is faster than two. */
-export async function present(path: string): Promise<Presented> {
+/** Returns what a player that follows edit lists presents of a file, and the warnings of the decoders of both tracks. */
+export async function present(path: string): Promise<Presented & { complaints: string }> {
   const tracks = "-map 0:v:0? -map 0:a:0? -fps_mode passthrough";
-  // The order of what is discarded differs from that of its times.
-  const exact = "-enc_time_base:v 1:90000 -c:a copy -copyinkf:a -copypriorss:a 1 -bsf:a setts=dts=N-1e9";
   const outputs = `${tracks} ${exact} -f framecrc - ${tracks} -f null -`.split(" ");
   const { stdout, stderr } = await readMedia("ffmpeg", "-v", "warning", "-nostdin", "-copyts", "-i", path, ...outputs);
   return { ...presentedIn(stdout), complaints: stderr };
 }
 
+/** Returns what a player that follows edit lists presents of each of these files. */
+export async function presentAll(...paths: readonly string[]): Promise<Presented[]> {
+  const outputs = (input: number, file: string) => {
+    const tracks = `-map ${input}:v:0? -map ${input}:a:0? -fps_mode passthrough`;
+    return `${tracks} ${exact} -f framecrc ${file}`.split(" ");
+  };
+  const texts = await readTogether(paths, outputs, "-v", "warning", "-nostdin", "-copyts");
+  return texts.map((text) => presentedIn(text));
+}
+
+// The order of what is discarded differs from that of its times.
+const exact = "-enc_time_base:v 1:90000 -c:a copy -copyinkf:a -copypriorss:a 1 -bsf:a setts=dts=N-1e9";
+
 /** The flag of a packet that is decoded and not presented. */
 const discarded = 4;
 
-function presentedIn(listing: string): Pick<Presented, "frames" | "packets"> {
+function presentedIn(listing: string): Presented {
   const kinds: string[] = [];
   /** Of time, as parts of a second. */
   const rates: number[] = [];

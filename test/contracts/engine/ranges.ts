@@ -1,11 +1,12 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { noAdditions } from "../../../src/remux/additions.ts";
+import type { MediaRange } from "../../../src/remux/samples.ts";
 import { longMedia, longS, makeLongMedia } from "../../media/long-media.ts";
 import { hasFfmpeg } from "../../media/probe.ts";
 import { hls, resource } from "../../media/resources.ts";
 import { probeAll } from "../../remux/additions.ts";
-import { audioFaults, expectedCut, present, randomRanges } from "../../remux/mp4-cuts.ts";
+import { audioFaults, expectedCut, presentAll, type Presented, randomRanges } from "../../remux/mp4-cuts.ts";
 import { openMedia, type OpenEngine } from "./harness.ts";
 
 const names = Object.keys(longMedia) as (keyof typeof longMedia)[];
@@ -25,6 +26,18 @@ const indexBytes = 3 * 65_536;
 /** Of all media, seconds. */
 const groupS = 2;
 
+/** Expects that a file presents the ranges of its source exactly; returns what they have. */
+function expectCut({ frames, packets }: Presented, source: Presented, ranges: readonly MediaRange[]) {
+  const note = JSON.stringify(ranges);
+  const expected = expectedCut(source.frames, ranges, source.frames.at(-1)!.timeS + 0.04);
+  const hashes = (all: readonly { hash: string }[]) => all.map(({ hash }) => hash);
+  expect(hashes(frames), note).toEqual(hashes(expected.frames));
+  const offS = frames.map(({ timeS }, i) => Math.abs(timeS - frames[0]!.timeS - expected.frames[i]!.timeS));
+  expect(Math.max(...offS), note).toBeLessThan(0.002);
+  expect(audioFaults(packets, source.packets, expected), note).toEqual([]);
+  return expected;
+}
+
 /** Parts of the media in one file. */
 export function describeRanges(open: OpenEngine): void {
   describe.skipIf(!hasFfmpeg)("makes a file of exact ranges", () => {
@@ -33,32 +46,28 @@ export function describeRanges(open: OpenEngine): void {
       await using harness = await openMedia(open, media);
       const whole = await harness.download();
       const allBytes = harness.site.sent;
-      const { frames, packets } = await present(whole.path);
-      const endS = frames.at(-1)!.timeS + 0.04;
+      const parts = [];
       for (const [seed, count] of counts.entries()) {
         const ranges = randomRanges(seed, count, longS);
-        const note = JSON.stringify(ranges);
         const [before, asked] = [harness.site.sent, harness.site.asked.length];
         const made = await harness.download({ ranges, folder: await harness.newFolder() });
-        const share = (harness.site.sent - before) / allBytes;
-        const expected = expectedCut(frames, ranges, endS);
+        const paths = harness.site.asked.slice(asked).map(({ path }) => path);
+        parts.push({ ranges, made, sent: harness.site.sent - before, paths });
+      }
+      const [source, ...presented] = await presentAll(whole.path, ...parts.map(({ made }) => made.path));
+      for (const [i, { ranges, made, sent, paths }] of parts.entries()) {
+        const note = JSON.stringify(ranges);
+        const expected = expectCut(presented[i]!, source!, ranges);
         expect([made.ext, made.warnings], note).toEqual(["mp4", []]);
         expect(made.duration, note).toBeCloseTo(expected.durationS, 1);
-        const { frames: shown, packets: heard } = await present(made.path);
-        const hashes = (all: readonly { hash: string }[]) => all.map(({ hash }) => hash);
-        expect(hashes(shown), note).toEqual(hashes(expected.frames));
-        const offS = shown.map(({ timeS }, i) => Math.abs(timeS - shown[0]!.timeS - expected.frames[i]!.timeS));
-        expect(Math.max(...offS), note).toBeLessThan(0.002);
-        expect(audioFaults(heard, packets, expected), note).toEqual([]);
-        const neededS = expected.durationS + 2 * groupS * count + groupS;
+        const neededS = expected.durationS + 2 * groupS * ranges.length + groupS;
         if (inParts.has(name)) {
           const fileBytes = media.resources.get(media.entry)!.body.length;
           const mediaBytes = Math.min(1, (1.25 * neededS) / longS) * fileBytes;
-          expect(harness.site.sent - before, note).toBeLessThan(mediaBytes + indexBytes);
+          expect(sent, note).toBeLessThan(mediaBytes + indexBytes);
         }
         if (!inSegments.has(name)) continue;
-        expect(share, note).toBeLessThan((1.25 * neededS) / longS);
-        const paths = harness.site.asked.slice(asked).map(({ path }) => path);
+        expect(sent / allBytes, note).toBeLessThan((1.25 * neededS) / longS);
         const segments = paths.filter((path) => /\d\.(?:ts|m4s)$/.test(path) && !path.startsWith("init"));
         expect(new Set(segments).size, note).toBe(segments.length);
         // Of each track, the first one, and what the ranges last with two groups of pictures each.
@@ -70,7 +79,7 @@ export function describeRanges(open: OpenEngine): void {
           expect(own.length, `${track}: ${note}`).toBeLessThanOrEqual(mostOf);
         }
         const listed = paths.map((path) => harness.site.resources.get(path)?.body.length ?? 0);
-        expect(harness.site.sent - before, note).toBeLessThanOrEqual(listed.reduce((sum, size) => sum + size, 0));
+        expect(sent, note).toBeLessThanOrEqual(listed.reduce((sum, size) => sum + size, 0));
       }
     });
 
@@ -83,7 +92,8 @@ export function describeRanges(open: OpenEngine): void {
       const again = segments.replaceAll(/^s/gm, "again-s");
       resources.set(entry, hls(list.replace("#EXT-X-ENDLIST", `#EXT-X-DISCONTINUITY\n${again}#EXT-X-ENDLIST`)));
       await using harness = await openMedia(open, { resources, entry });
-      const { frames, packets } = await present((await harness.download()).path);
+      const whole = await harness.download();
+      const cuts = [];
       for (const [ranges, asked] of [
         [[{ startS: 25.3, endS: 26.9 }], ["s000", "s009", "again-s000", "again-s002", "again-s003"]],
         [[{ startS: 5, endS: 5.5 }], ["s000", "s002"]],
@@ -94,12 +104,11 @@ export function describeRanges(open: OpenEngine): void {
         expect(paths.filter((path) => path.endsWith(".ts")).toSorted()).toEqual(
           asked.map((path) => `${path}.ts`).toSorted(),
         );
-        const expected = expectedCut(frames, ranges, frames.at(-1)!.timeS + 0.04);
-        const { frames: shown, packets: heard } = await present(made.path);
-        expect(shown.map(({ hash }) => hash)).toEqual(expected.frames.map(({ hash }) => hash));
-        expect(audioFaults(heard, packets, expected)).toEqual([]);
         expect(made.warnings).toEqual([]);
+        cuts.push({ ranges, path: made.path });
       }
+      const [source, ...presented] = await presentAll(whole.path, ...cuts.map(({ path }) => path));
+      for (const [i, { ranges }] of cuts.entries()) expectCut(presented[i]!, source!, ranges);
     });
 
     describe("of a progressive MP4 of which parts are fetched", () => {
@@ -170,7 +179,8 @@ export function describeRanges(open: OpenEngine): void {
         folder: await harness.newFolder(),
       });
       expect(made.duration).toBeCloseTo(longS - 15, 1);
-      expect((await present(made.path)).frames.at(-1)?.hash).toBe((await present(whole.path)).frames.at(-1)?.hash);
+      const [all, part] = await presentAll(whole.path, made.path);
+      expect(part!.frames.at(-1)?.hash).toBe(all!.frames.at(-1)?.hash);
       const late = await harness.download({
         ranges: [
           { startS: 19, endS: 500 },

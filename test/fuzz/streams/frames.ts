@@ -49,6 +49,8 @@ async function readFrames(path: string, { video, audio, isAac, isFlac }: Kinds):
     "-v",
     "error",
     "-copyts",
+    "-threads",
+    "1",
     "-i",
     path,
     ...outputs,
