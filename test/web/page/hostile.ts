@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import type { OpenTab } from "../browser.ts";
 import { filmPage, format } from "./found-pages.ts";
-import { inspect } from "./inspect.ts";
+import { inspectLayout } from "./inspect.ts";
 import { openApp } from "./open-app.ts";
 import { addDone, addEnded } from "./stored-tasks.ts";
 
@@ -43,7 +43,7 @@ export function hostileTextsAreText(openTab: OpenTab): void {
       expect(await rows.last().getByRole("link").first().textContent()).toBe(text);
       await rows.first().getByText("Details").click();
       expect(await rows.first().locator("details").textContent()).toContain(text);
-      await inspect(page, `tasks with ${name}`, ["light"]);
+      await inspectLayout(page, `tasks with ${name}`);
       await rows.last().getByText("More", { exact: true }).click();
       await rows.last().getByRole("button", { name: "Delete", exact: true }).click();
       await page.getByRole("dialog").getByRole("button", { name: "No" }).click();
@@ -52,7 +52,7 @@ export function hostileTextsAreText(openTab: OpenTab): void {
       const dialog = page.getByRole("dialog");
       await dialog.getByText("Subtitles (1)").click();
       expect(await dialog.getByRole("heading").first().textContent()).toBe(text);
-      await inspect(page, `found with ${name}`, ["light"]);
+      await inspectLayout(page, `found with ${name}`);
       expect(await page.title()).toBe("Unreel");
       expect(await page.locator("script:not([src]), img[src=x], a[href^='javascript:']").count()).toBe(1);
     },

@@ -13,7 +13,7 @@ const allRules = { type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21
 /** Those of them that a colour scheme can break: the style sheet gives it nothing but colours. */
 const colorRules = { type: "rule", values: ["color-contrast", "link-in-text-block"] };
 
-/** Those of them that another width can break, where the style sheet gives both the same layout. */
+/** Those of them that another width, where the style sheet gives both the same layout, or another text can break. */
 const placeRules = { type: "rule", values: ["scrollable-region-focusable", "target-size"] };
 
 const bothSchemes = ["light", "dark"] as const;
@@ -35,26 +35,34 @@ export const screenshots = process.env["SCREENSHOTS"];
  * Expects of the page as it is, in each of the colour schemes and at each width, that it meets WCAG 2.2 AA and does not scroll
  * sideways. With SCREENSHOTS, keeps one of each there, as `name-scheme-width.png`.
  */
-export async function inspect(
-  page: Page,
-  name: string,
-  schemes: readonly ("light" | "dark")[] = bothSchemes,
-): Promise<void> {
+export async function inspect(page: Page, name: string): Promise<void> {
   await page.evaluate(`${axe}; undefined`);
   for (const width of widths) {
     await page.setViewportSize({ width, height: 900 });
-    const inspected = width === intermediate && screenshots === undefined ? schemes.slice(0, 1) : schemes;
+    const inspected = width === intermediate && screenshots === undefined ? bothSchemes.slice(0, 1) : bothSchemes;
     for (const [n, colorScheme] of inspected.entries()) {
       await page.emulateMedia({ colorScheme });
       const where = `${name}-${colorScheme}-${width}`;
       if (screenshots !== undefined) {
         await page.screenshot({ path: join(screenshots, `${where}.png`), fullPage: true });
       }
-      expect([where, await sidewaysScroll(page)]).toEqual([where, []]);
-      const rules = n > 0 ? colorRules : width === intermediate ? placeRules : allRules;
-      expect([where, await violations(page, rules)]).toEqual([where, []]);
+      await expectNothing(page, where, n > 0 ? colorRules : width === intermediate ? placeRules : allRules);
     }
   }
+}
+
+/** Expects at each width what other texts in a state that is inspected can break: that it does not scroll sideways, and where things are. */
+export async function inspectLayout(page: Page, name: string): Promise<void> {
+  await page.evaluate(`${axe}; undefined`);
+  for (const width of widths) {
+    await page.setViewportSize({ width, height: 900 });
+    await expectNothing(page, `${name}-${width}`, placeRules);
+  }
+}
+
+async function expectNothing(page: Page, where: string, rules: object): Promise<void> {
+  expect([where, await sidewaysScroll(page)]).toEqual([where, []]);
+  expect([where, await violations(page, rules)]).toEqual([where, []]);
 }
 
 /** Returns what is wider than it may be: the page, or an open dialog. */

@@ -7,7 +7,7 @@ import { newTask } from "../../../src/feed/task-changes.ts";
 import { createTaskEvents } from "../../../src/feed/task-events.ts";
 import { addKey } from "../../http/keys.ts";
 import type { OpenTab } from "../browser.ts";
-import { inspect } from "./inspect.ts";
+import { inspect, inspectLayout } from "./inspect.ts";
 import { openApp } from "./open-app.ts";
 import { addDone } from "./stored-tasks.ts";
 
@@ -147,7 +147,7 @@ export function signingIn(openTab: OpenTab): void {
     tab.expectFailures(refused);
     await signIn(tab.page, secret);
     await tab.page.getByRole("button", { name: "Sign out" }).waitFor();
-    await inspect(tab.page, "signed in with a long name");
+    await inspectLayout(tab.page, "signed in with a long name");
   });
 
   it("says why it could not sign out", async () => {
