@@ -3,6 +3,7 @@ import { chooseAudio } from "../../src/runner/choice/choose-audio.ts";
 import { chooseFormat } from "../../src/resolvers/choose-format.ts";
 import type { TaskOptions } from "../../src/model/task.ts";
 import { chooseSubtitles } from "../../src/runner/choice/choose-subtitles.ts";
+import { languageInName } from "../../src/runner/list-files.ts";
 import { formatOf } from "../formats.ts";
 import { measureStall } from "../fuzz/stall.ts";
 import { fileDict, readRecorded, videoDict } from "../resolvers/ytdlp/recorded.ts";
@@ -154,6 +155,22 @@ it.each(Object.entries(listings))("chooses the audio of a page that lists %s", a
     const told = all.map(({ format_id, language }) => `${format_id} ${language}`);
     expect(told, JSON.stringify(options)).toEqual(chosen);
   }
+});
+
+it("takes the languages of subtitles that yt-dlp lists with an underscore for tags, as the names of their files show", async () => {
+  const track = (name: string) => ({ url: `https://cdn.example.com/${name}.vtt`, ext: "vtt" });
+  const subtitles = { zh_CN: [track("a")], "pt-BR": [track("b")], pt_BR: [track("c")], live_chat: [track("d")] };
+  const page = await readRecorded(videoDict({ formats: [video], subtitles }));
+  const listed = Object.entries(page.subtitles).map(([tag, tracks]) => [
+    tag,
+    tracks.map(({ url }) => url.slice(-5, -4)),
+  ]);
+  expect(listed).toEqual([
+    ["zh-CN", ["a"]],
+    ["pt-BR", ["b", "c"]],
+  ]);
+  const [{ language } = { language: null }] = chooseSubtitles(page, { subtitles: { languages: ["zh_CN"] } }).wanted;
+  expect(languageInName(language)).toBe("zh-CN");
 });
 
 const letters = "abcdefghijklmnopqrstuvwxyz".split("");

@@ -11,13 +11,20 @@ const maxSubtitles = 20;
 /** What yt-dlp lists among the subtitles, but is none. */
 const chats: ReadonlySet<string> = new Set(["live_chat", "rechat", "danmaku", "comments"]);
 
-/** Reads the subtitles of an info dict by language: 20 files of each, of 200 languages; without segments of DASH, which manifests list. */
+/**
+ * Reads the subtitles of an info dict by language: 20 files of each, of 200 languages; without segments of DASH, which manifests list. Some
+ * sites write `zh_CN`, which is no BCP 47 tag, for `zh-CN`.
+ */
 export function readSubtitles(subtitles: unknown, base: URL): PageInfo["subtitles"] {
   const languages = Object.entries(asObject(subtitles))
     .filter(([language]) => /^[a-z][\w.-]{0,59}$/i.test(language) && !chats.has(language))
-    .slice(0, maxLanguages)
-    .map(([language, list]): [string, Subtitle[]] => [language, readTracks(list, base)]);
-  return Object.fromEntries(languages.filter(([, tracks]) => tracks.length > 0));
+    .slice(0, maxLanguages);
+  const byTag = new Map<string, Subtitle[]>();
+  for (const [language, list] of languages) {
+    const tag = language.replaceAll("_", "-");
+    byTag.getOrInsertComputed(tag, () => []).push(...readTracks(list, base));
+  }
+  return Object.fromEntries([...byTag].filter(([, tracks]) => tracks.length > 0));
 }
 
 /** Whether there are any that a playlist of HLS may tell apart. */
