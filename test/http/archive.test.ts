@@ -222,13 +222,13 @@ describe("the archive of a collection", () => {
     );
   });
 
-  it("has hundreds of files of one name, each with its task's id", async () => {
+  it("has many files of one name, each with its task's id", async () => {
     const store = createMemoryStore();
     await using app = await buildApp({ store, files });
-    const { id, finish } = await addCollection({ store, files, count: 250 });
-    for (let n = 0; n < 250; n += 1) await finish({ title: "a" }, "x");
+    const { id, finish } = await addCollection({ store, files, count: 40 });
+    for (let n = 0; n < 40; n += 1) await finish({ title: "a" }, "x");
     const names = readEntries((await app.inject(`/tasks/${id}/files.zip`)).rawPayload).map(({ name }) => name);
-    expect([names[0], names[8], new Set(names).size]).toEqual(["a.mp4", "a (9).mp4", 250]);
+    expect([names[0], names[8], new Set(names).size]).toEqual(["a.mp4", "a (9).mp4", 40]);
     expect(names.slice(9).every((name) => /^a \[[0-9a-f-]{36}\]\.mp4$/.test(name))).toBe(true);
   });
 

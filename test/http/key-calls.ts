@@ -2,6 +2,7 @@ import type { App } from "../../src/http/app.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { fileOf } from "../contracts/task-store/files.ts";
+import { buildApp } from "./app.ts";
 import { accept, type AppResponse, withApp } from "./failing-app.ts";
 import { addKey } from "./keys.ts";
 
@@ -20,12 +21,28 @@ export function keyCalls(paths: Record<string, Record<string, Operation>>): Reco
         const url = path.replace("{id}", "x");
         const send = (app: App, headers = {}) => app.inject({ method: method as "GET", url, headers });
         return [
-          [`${method} ${path} 401`, () => withKeys((app) => send(app))],
-          [`${method} ${path} 429`, () => withKeys((app) => guess(() => send(app, wrong)))],
+          [`${method} ${path} 401`, async () => send(await (keyed ??= openWithKey()))],
+          [`${method} ${path} 429`, async () => send(await (guessed ??= openGuessed()), wrong)],
         ];
       }),
   );
   return { ...Object.fromEntries(calls), ...otherCalls };
+}
+
+/** Never closed, as all that calls share. The first is sent no key, the second has been sent as many wrong ones as it answers. */
+let keyed: Promise<App> | undefined;
+let guessed: Promise<App> | undefined;
+
+async function openWithKey(): Promise<App> {
+  const store = createMemoryStore();
+  await addKey(store, "anna");
+  return buildApp({ store });
+}
+
+async function openGuessed(): Promise<App> {
+  const app = await openWithKey();
+  for (let sent = 0; sent < 20; sent += 1) await app.inject({ url: "/tasks/", headers: wrong });
+  return app;
 }
 
 const wrong = { authorization: "Bearer wrong" };

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import postman from "openapi-to-postmanv2";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { PageInfo } from "../../src/model/page-info.ts";
 import { createStubResolver } from "../../src/resolvers/stub.ts";
 import { makeFolder } from "../folder.ts";
@@ -15,7 +15,7 @@ import { withApp } from "./failing-app.ts";
 import { hostCalls } from "./host-calls.ts";
 import { keyCalls } from "./key-calls.ts";
 import { downloadCalls, streamCalls } from "./stream-calls.ts";
-import { taskCalls } from "./task-calls.ts";
+import { removeFile, taskCalls } from "./task-calls.ts";
 import { thumbnailCalls } from "./thumbnail-calls.ts";
 import { openApp } from "./open-app.ts";
 
@@ -44,6 +44,7 @@ const calls = {
 };
 const ajv = new Ajv2020({ strict: false });
 ajv.addSchema(document, "document");
+afterAll(removeFile);
 
 /** Returns the document of a service that reads pages, as `npm start` does. */
 async function documentOfPages(): Promise<NamedDocument> {

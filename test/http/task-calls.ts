@@ -6,6 +6,7 @@ import type { App } from "../../src/http/app.ts";
 import { createLinkTokens } from "../../src/http/links/link-tokens.ts";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { type AppResponse, accept, unavailable, broken, withApp } from "./failing-app.ts";
+import { buildApp } from "./app.ts";
 import { addFinishedTask } from "./finished-task.ts";
 import { recording } from "./recording.ts";
 import { pageUrl, postJson, postTask } from "./requests.ts";
@@ -54,7 +55,7 @@ export const taskCalls: Record<string, () => Promise<AppResponse>> = {
       return remove(app, `${url}?library=true`);
     });
   },
-  "delete /tasks/{id}/file 200": () => withFile((app, url) => remove(app, `${url}/file`)),
+  "delete /tasks/{id}/file 200": () => withOwnFile((app, url) => remove(app, `${url}/file`)),
   "delete /tasks/{id}/file 400": () => withApp({}, (app) => remove(app, "/tasks/%zz/file")),
   "delete /tasks/{id}/file 404": () => withApp({}, (app) => remove(app, "/tasks/x/file")),
   "delete /tasks/{id}/file 406": () => withApp({}, (app) => remove(app, "/tasks/x/file", { accept })),
@@ -103,7 +104,7 @@ export function fileCalls(name: string, path: string): Record<string, () => Prom
     [`${name} 412`]: () => getFile(() => ({ "if-match": '"other"' })),
     [`${name} 416`]: () => getFile((etag) => ({ range: "bytes=1000-", "if-range": etag })),
     [`${name} 410`]: () =>
-      withFile(async (app, url) => {
+      withOwnFile(async (app, url) => {
         await remove(app, `${url}/file`);
         return app.inject(`${url}/${path}`);
       }),
@@ -158,16 +159,37 @@ function remove(app: App, url: string, headers = {}): Promise<AppResponse> {
   return app.inject({ method: "DELETE", url, headers });
 }
 
-/** Returns the result of a call to an app with a task that has its file. */
-export async function withFile(
-  call: (app: App, url: string, etag: string) => Promise<AppResponse>,
-): Promise<AppResponse> {
+type FileCall = (app: App, url: string, etag: string) => Promise<AppResponse>;
+
+/** Returns the result of a call to an app with a task that has its file, which the call may remove. */
+async function withOwnFile(call: FileCall): Promise<AppResponse> {
+  await using opened = await openFile();
+  return await opened.call(call);
+}
+
+/** Returns the result of a call that changes nothing to an app with a task that has its file: all these share one. */
+export async function withFile(call: FileCall): Promise<AppResponse> {
+  return (await (shared ??= openFile())).call(call);
+}
+
+let shared: ReturnType<typeof openFile> | undefined;
+
+/** To be called after the last call of `withFile`. */
+export async function removeFile(): Promise<void> {
+  await (await shared)?.[Symbol.asyncDispose]();
+  shared = undefined;
+}
+
+async function openFile() {
   const folder = await mkdtemp(join(tmpdir(), "unreel-file-"));
-  try {
-    const parts = { store: createMemoryStore(), files: openDiskFiles({ folder }) };
-    const { id, file } = await addFinishedTask(parts, Buffer.from("content"));
-    return await withApp(parts, (app) => call(app, `/tasks/${id}`, `"${file?.sha256}"`));
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+  const parts = { store: createMemoryStore(), files: openDiskFiles({ folder }) };
+  const { id, file } = await addFinishedTask(parts, Buffer.from("content"));
+  const app = await buildApp(parts);
+  return {
+    call: (call: FileCall) => call(app, `/tasks/${id}`, `"${file?.sha256}"`),
+    async [Symbol.asyncDispose]() {
+      await app.close();
+      await rm(folder, { recursive: true });
+    },
+  };
 }

@@ -132,9 +132,9 @@ describe("hostile MP4", () => {
     expect(seen.bytes).toBeLessThan(100_000);
   });
 
-  it("may have two hundred thousand runs in a fragment after its media data", () => {
+  it("may have more runs than a call has arguments in a fragment after its media data", () => {
     const front = box("mdat", Buffer.alloc(10));
-    const file = keep("runs.mp4", Buffer.concat([index, front, fragment(1, 1, Buffer.alloc(200_000), 200_000)]));
+    const file = keep("runs.mp4", Buffer.concat([index, front, fragment(1, 1, Buffer.alloc(130_000), 130_000)]));
     expect(outcome([file]).code).toBe("none");
   });
 

@@ -6,7 +6,7 @@ import { parseTemplate } from "../../../src/runner/library/template.ts";
 import { createLibraryHarness, oddTitles } from "./harness.ts";
 
 /** How many titles; over 200. */
-const count = Number(process.env["TITLES"] ?? 400);
+const count = Number(process.env["TITLES"] ?? 240);
 
 it(
   `a library has a file for each of ${count} titles, none over another and none outside`,
