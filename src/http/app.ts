@@ -106,7 +106,7 @@ export async function buildApp(parts: AppParts, settings: AppSettings): Promise<
   const tokens = createLinkTokens(parts.linkSecret);
   shareRequests(app, maxConnections, turns, (token) => tokens.open(token)?.keyHash);
   refuseMistakenNames(app);
-  return serveOnly(app, "; see /docs", async () => {
+  return serveOnly(app, settings.server, "; see /docs", async () => {
     app.addSchema({ ...Task, $id: "Task" });
     await registerDocs(app);
     const waits = createTaskWaits(app, { store, library });
@@ -145,7 +145,7 @@ export interface WorkerAppParts extends BaseAppParts {
 export async function buildWorkerApp(parts: WorkerAppParts, settings: ServerSettings): Promise<App> {
   const { store, resolver, drainSignal } = parts;
   const app = createBaseApp(parts, settings, () => {});
-  return serveOnly(app, ": this process only runs tasks", async () => {
+  return serveOnly(app, settings, ": this process only runs tasks", async () => {
     await app.register(healthRoutes, { store, drainSignal, unenforced: resolver?.unenforced });
   });
 }
@@ -157,17 +157,22 @@ export interface MetricsAppParts extends BaseAppParts {
 /** The app of the port for metrics: it serves `/metrics` alone. */
 export async function buildMetricsApp(parts: MetricsAppParts, settings: ServerSettings): Promise<App> {
   const app = createBaseApp(parts, settings, () => {});
-  return serveOnly(app, ": this port only serves /metrics", async () => {
+  return serveOnly(app, settings, ": this port only serves /metrics", async () => {
     await app.register(openMetricsRoutes, { metrics: parts.metrics });
   });
 }
 
 /** Registers routes, and refuses all other paths, with a message that ends with `hint`, and their other methods. */
-async function serveOnly(app: App, hint: string, register: () => Promise<void>): Promise<App> {
+async function serveOnly(
+  app: App,
+  { methods }: Pick<ServerSettings, "methods">,
+  hint: string,
+  register: () => Promise<void>,
+): Promise<App> {
   refuseUnknownPaths(app, hint);
-  const methods = registerMethods(app);
+  const { refuseOthers } = registerMethods(app, methods);
   await register();
-  methods.refuseOthers();
+  refuseOthers();
   await app.ready();
   return app;
 }

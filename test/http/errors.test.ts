@@ -9,7 +9,7 @@ import { getInfo, pageUrl, postTask } from "./requests.ts";
 
 let app: App;
 beforeAll(async () => {
-  app = await buildApp();
+  app = await buildApp({ methods: undefined });
 });
 afterAll(() => app.close());
 

@@ -8,10 +8,12 @@ import type { Access } from "./access.ts";
  * Records the paths of all routes. `refuseOthers`, called after the last route, adds a route for the
  * methods that a path does not have: 405 with `Allow` (RFC 9110 §15.5.6), for OPTIONS 204 with `Allow`. It also redirects to each
  * path from the one with a slash more or less at its end.
+ *
+ * @param known Methods that a path may have or refuse, beside those that Fastify knows; others are 404.
  */
-export function registerMethods(app: FastifyInstance): { refuseOthers(): void } {
+export function registerMethods(app: FastifyInstance, known: readonly string[] = METHODS): { refuseOthers(): void } {
   const paths = new Map<string, Access | undefined>();
-  for (const method of METHODS) {
+  for (const method of known) {
     if (method !== "CONNECT" && !app.supportedMethods.includes(method)) app.addHttpMethod(method);
   }
   /** Those that some route has. */
