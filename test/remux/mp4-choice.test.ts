@@ -124,3 +124,25 @@ it("video of an MP4 that is disabled, or has the pictures of chapters, is taken 
   expect(firstSizes(3, 1)).toEqual([52, 52]);
   expect(firstSizes(2, 1)).toEqual([52, 52]);
 });
+
+it("an audio track of an MP4 that is a description or a commentary by its role is read if no other is there", () => {
+  const kind = (role: string) => box("kind", u32(0), Buffer.from(`urn:mpeg:dash:role:2011\0${role}\0`));
+  const sizes = (...roles: string[]) => {
+    const writer = new Mp4Writer({ path, expectedS: 1 });
+    for (const [i, role] of roles.entries()) {
+      const track = writer.setFormat({ ...audioFormat, userData: box("udta", kind(role)) });
+      writer.write(track, { data: fillPattern(51 + i, i), dts: 0, pts: 0, duration: 1024, isSync: true });
+    }
+    writer.finish();
+    const header = readFileSync(path);
+    // The writer enables the first one only.
+    for (const { index } of header.toString("latin1").matchAll(/tkhd/g)) header[index + 7] = 3;
+    writeFileSync(path, header);
+    using file = openFile(path);
+    return [...read(), ...readSampleLists(file).map((list) => list.size(0))];
+  };
+  expect(sizes("description", "main")).toEqual([52, 52, 51]);
+  expect(sizes("commentary", "dub")).toEqual([52, 52, 51]);
+  expect(sizes("main", "description")).toEqual([51, 51, 52]);
+  expect(sizes("description", "commentary")).toEqual([51, 51, 52]);
+});

@@ -24,6 +24,31 @@ describe("the program of a transport stream", () => {
     expect(audio.formats.length).toBe(1);
   });
 
+  it("has audio that is a description, or effects alone, taken last", () => {
+    const language = (type: number) => Buffer.from([0x0a, 4, ...Buffer.from("eng"), type]);
+    const supplementary = (kind: number) => Buffer.from([0x7f, 2, 0x06, 0x80 | (kind << 2)]);
+    const taken = (first: Buffer, second: Buffer) => {
+      const { tables, pes } = createPacketMaker();
+      const map = tables([
+        { ...aac, descriptors: first },
+        { ...moved, descriptors: second },
+      ]);
+      const media = [pes(audioPid, 0, adtsFrames(2)), pes(otherPid, 0, adtsFrames(3))];
+      return demux([map, ...media]).track("audio").samples.length === 2 ? "first" : "second";
+    };
+    const main = language(0);
+    expect(taken(main, main)).toBe("first");
+    for (const other of [language(1), language(3), supplementary(1)]) {
+      expect(taken(other, main)).toBe("second");
+      expect(taken(main, other)).toBe("first");
+      expect(taken(other, other)).toBe("first");
+    }
+    // For people who hear badly it is the programme, and so is what is not classified.
+    for (const other of [language(2), supplementary(0), Buffer.from([0x0a, 3, ...Buffer.from("eng")])]) {
+      expect(taken(other, main)).toBe("first");
+    }
+  });
+
   it("is followed when its map comes on the PID of a stream before, and back", () => {
     const [first, second] = [createPacketMaker(otherPid), createPacketMaker(audioPid)];
     const segment = (maker: typeof first, pid: number, time: number) => [

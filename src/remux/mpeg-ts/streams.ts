@@ -38,6 +38,9 @@ const audioExtensions = new Map([
   [0x21, "DTS-UHD"],
 ]);
 
+/** Of the supplementary audio descriptor: its first byte. */
+const supplementary = 0x06;
+
 /** Of metadata in PES packets. */
 const metadataType = 0x15;
 
@@ -93,9 +96,19 @@ const byBluRayType = new Map<number, StreamType>([
   [0xa2, { kind: "audio", codec: "unsupported", name: "DTS" }],
 ]);
 
+/** Of audio_type in the language descriptor (ISO/IEC 13818-1 table 2-60): effects without words, and a commentary for the blind. */
+const secondaryTypes: ReadonlySet<number | undefined> = new Set([1, 3]);
+
+/** Whether audio is not the programme as such: players take it if their user chooses it (also ETSI EN 300 468 §6.4.11). */
+function isSecondary({ descriptors }: ProgramStream): boolean {
+  const [extension, classes = 0] = descriptors.get(tags.extension) ?? [];
+  const isDescription = extension === supplementary && ((classes >> 2) & 0x1f) === 1;
+  return isDescription || secondaryTypes.has(descriptors.get(tags.language)?.[3]);
+}
+
 /**
- * Returns the first readable stream of each kind in `kinds`, and of audio the chosen ones. A kind that the program does not have
- * has none.
+ * Returns the first readable stream of each kind in `kinds`, and of audio the chosen ones: the programme is before its descriptions. A kind that the
+ * program does not have has none.
  * @throws ServiceError `drm_protected` or `format_unavailable` if it has streams of a kind, but none is readable.
  */
 export function chooseStreams(
@@ -107,7 +120,9 @@ export function chooseStreams(
     const candidates = program
       .map((stream) => ({ ...stream, type: typeOf(stream) }))
       .filter(({ type }) => type?.kind === kind);
-    const readable = candidates.flatMap(({ pid, type, descriptors }) => {
+    const inOrder =
+      kind === "audio" ? candidates.toSorted((a, b) => Number(isSecondary(a)) - Number(isSecondary(b))) : candidates;
+    const readable = inOrder.flatMap(({ pid, type, descriptors }) => {
       const codec = type?.codec ?? "unsupported";
       if (codec === "unsupported" || codec === "encrypted") return [];
       return [{ pid, kind, codec, language: readLanguage(descriptors.get(tags.language)) }];

@@ -1,5 +1,5 @@
 import { type BoxReader, openFullBox } from "../box-reader.ts";
-import { type Box, boxesIn, damagedError, findChild, getChild } from "../boxes.ts";
+import { type Box, boxesIn, childrenOf, damagedError, findChild, getChild } from "../boxes.ts";
 import { mp4ToBcp47 } from "../../language.ts";
 import type { Matrix } from "../matrix.ts";
 import { childBoxes, type NumberSource } from "./number-source.ts";
@@ -28,8 +28,23 @@ export function hasSamples(bytes: Uint8Array, trak: Box): boolean {
   return count > 0 && (isOfOneSize || bytes.subarray(sizes.body + 12, sizes.end).some((byte) => byte !== 0));
 }
 
+/** What audio has besides the programme, of the roles of DASH (ISO/IEC 23009-1 §5.8.5.5). */
+const secondaryRoles: ReadonlySet<string> = new Set(["description", "commentary"]);
+
+/** Whether a track says by its role (`kind`, ISO/IEC 14496-12 §8.10.4) that it is not the programme as such. */
+function isSecondary(bytes: Uint8Array, trak: Box): boolean {
+  const userData = findChild(bytes, trak, "udta");
+  const kinds = userData === undefined ? [] : childrenOf(bytes, userData, "kind");
+  return kinds.some(({ body, end }) => {
+    const [scheme, value] = Buffer.from(bytes.subarray(body + 4, Math.min(end, body + maxTextBytes)))
+      .toString()
+      .split("\0");
+    return scheme === "urn:mpeg:dash:role:2011" && secondaryRoles.has(value ?? "");
+  });
+}
+
 /**
- * Returns when players take a track among those of its kind: 0, 1: last, as it is disabled (unless a user chooses it), 2: never, as it has no
+ * Returns when players take a track among those of its kind: 0, 1: last, as it is disabled or says that it is no programme (unless a user chooses it), 2: never, as it has no
  * samples, 3: never, as it has the chapters of another one.
  * @param chapters Of `chapterTrackIds`.
  * @param isFragmented Its samples may be in fragments.
@@ -37,7 +52,7 @@ export function hasSamples(bytes: Uint8Array, trak: Box): boolean {
 export function readRank(bytes: Uint8Array, trak: Box, chapters: ReadonlySet<number>, isFragmented: boolean): number {
   const { id, isEnabled } = readTrackHeader(bytes, getChild(bytes, trak, "tkhd"));
   if (chapters.has(id)) return 3;
-  return isFragmented || hasSamples(bytes, trak) ? Number(!isEnabled) : 2;
+  return isFragmented || hasSamples(bytes, trak) ? Number(!isEnabled || isSecondary(bytes, trak)) : 2;
 }
 
 /** Reads a `tkhd` (ISO/IEC 14496-12 §8.3.2); the size is in pixels as shown, before the matrix. */
