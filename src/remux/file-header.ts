@@ -1,7 +1,7 @@
 import type { FileHeader } from "./media-summary.ts";
 import { ids } from "./matroska/elements.ts";
 import { readMatroskaHeader } from "./matroska/partial-header.ts";
-import { readMp4Header } from "./mp4/read/partial-index.ts";
+import { readMp4Header } from "./mp4/partial-index.ts";
 
 /**
  * Reads the media of a file by its first bytes; undefined if it is neither MP4 nor WebM nor Matroska. Takes

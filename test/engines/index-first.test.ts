@@ -2,12 +2,14 @@ import { randomUUIDv7 } from "node:crypto";
 import { appendFileSync, mkdirSync, renameSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { deflateSync } from "node:zlib";
 import { expect, it, onTestFinished } from "vitest";
 import { FileAnnouncement } from "../../src/engines/native/partial/announce-file.ts";
 import type { FetchEnd } from "../../src/engines/native/partial/index-first.ts";
 import { openDiskFiles } from "../../src/files/disk.ts";
 import { StreamJournal } from "../../src/files/stream-journal.ts";
 import { requestStream } from "../../src/files/stream-request.ts";
+import { ascii, box, u32 } from "../../src/remux/mp4/boxes.ts";
 import { makeFolder } from "../folder.ts";
 import { readMedium } from "../media/rendition.ts";
 
@@ -107,6 +109,37 @@ it.each([
     for (;;) if ((await stream.read(into)) === "end") return "end";
   };
   expect(await rest().catch(() => "changed")).toBe(expected);
+});
+
+it("A stream is the same whether the index of its file is compressed or not", async () => {
+  const streamOf = async (end: Uint8Array) => {
+    const { path, endPath, announce, openStream } = await openWork();
+    const whole = Buffer.concat([film.subarray(0, -index.length), end]);
+    writeFileSync(endPath, end);
+    writeFileSync(path, whole.subarray(0, -1));
+    const announcement = announce(async () => endPath);
+    announcement.onTotal(whole.length);
+    announcement.onBytes(path);
+    announcement.onBytes(path);
+    await nextTurn();
+    const stream = await openStream();
+    const into = Buffer.alloc(2 * film.length);
+    let total = 0;
+    const add = (read: number | string | null) => (total += typeof read === "number" ? read : 0);
+    add(await stream.read(into));
+    writeFileSync(path, whole);
+    announcement.end(path);
+    for (let read = await stream.read(into.subarray(total)); read !== "end";) {
+      add(read);
+      read = await stream.read(into.subarray(total));
+    }
+    return into.subarray(0, total);
+  };
+  const compressed = box("cmvd", u32(index.length), deflateSync(index));
+  const moov = box("moov", box("cmov", box("dcom", ascii("zlib")), compressed));
+  const stream = await streamOf(moov);
+  expect(stream.length).toBe(film.length);
+  expect(stream.equals(await streamOf(index))).toBe(true);
 });
 
 it("A reader who comes when 12 GB of an MP4 with its index at the end are there gets them", async () => {

@@ -11,6 +11,7 @@ import {
   moveFragmentIndex,
   withWideOffsets,
 } from "./positions.ts";
+import { readIndexAt } from "./read/movie-index.ts";
 import { fileBoxes, readRange } from "./read/file-boxes.ts";
 import { chapterTrackIds, readMovieHeader, readTrackHeader } from "./read/headers.ts";
 import { numbersIn } from "./read/number-source.ts";
@@ -73,8 +74,9 @@ function planEmbedding(
   const boxes = [...fileBoxes(file.fd, file.size)];
   const moov = boxes.find(({ type }) => type === "moov");
   const isFragmented = boxes.some(({ type }) => type === "moof");
-  if (moov === undefined || !isMovable(file.fd, boxes, moov)) return undefined;
-  const bytes = readRange(file.fd, moov);
+  if (moov === undefined) return undefined;
+  const bytes = readIndexAt(file, moov);
+  if (hasOtherOffsets(bytes) || !isMovable(file.fd, boxes, moov)) return undefined;
   const stated = readMovie(bytes);
   const movie = isFragmented ? { ...stated, durationS: durationS ?? Infinity } : stated;
   if (!Number.isFinite(movie.durationS)) return undefined;
@@ -95,7 +97,7 @@ function planEmbedding(
   const layOut = (isWide: boolean): Layout => {
     // The length of the index does not depend on the offsets in it.
     const { length } = makeIndex(bytes, own, { isWide, delta: 0, dataStart: 0, moovEnd: moov.end });
-    const grown = length - bytes.length;
+    const grown = length - (moov.end - moov.start);
     // Before fragments, as an index of these is at the end.
     if (isFragmented)
       return { isWide, delta: grown + dataBytes + 8, dataStart: moov.end + grown + 8, moovEnd: moov.end };
@@ -136,7 +138,7 @@ function movedBoxes(fd: number, boxes: readonly Box[], delta: number): Replaceme
 function isMovable(fd: number, boxes: readonly Box[], moov: Box): boolean {
   const isBefore = ({ type, start }: Box) => (type === "moof" || type === "sidx") && start < moov.start;
   return !boxes.some((part) => {
-    return isBefore(part) || ((part === moov || part.type === "meta") && hasOtherOffsets(readRange(fd, part)));
+    return isBefore(part) || (part.type === "meta" && hasOtherOffsets(readRange(fd, part)));
   });
 }
 

@@ -1,6 +1,7 @@
 import { type Cue, moveCue } from "../../remux/additions.ts";
 import { type Box, boxesIn, childrenOf, damagedError, findChild, firstBox, getChild } from "../../remux/mp4/boxes.ts";
-import { fileBoxes, readFully, readRange } from "../../remux/mp4/read/file-boxes.ts";
+import { readIndexAt } from "../../remux/mp4/read/movie-index.ts";
+import { fileBoxes, readFully } from "../../remux/mp4/read/file-boxes.ts";
 import { readFileFragments } from "../../remux/mp4/read/listed-samples.ts";
 import { chapterTrackIds, readTrackHeader } from "../../remux/mp4/read/headers.ts";
 import { createBudget, type IndexedSample, maxFileSamples } from "../../remux/mp4/read/indexed-sample.ts";
@@ -97,7 +98,7 @@ export function textSpansOf(file: OpenFile, ranges: readonly MediaRange[], isTex
 function readTracks(file: OpenFile): Mp4Track[] {
   const moov = fileBoxes(file.fd, file.size).find(({ type }) => type === "moov");
   if (moov === undefined) return [];
-  const index = readRange(file.fd, moov);
+  const index = readIndexAt(file, moov);
   const movie = readMovie(index, firstBox(index));
   const traks = childrenOf(index, firstBox(index), "trak");
   const headers = traks.map((trak) => readTrackHeader(index, getChild(index, trak, "tkhd")));

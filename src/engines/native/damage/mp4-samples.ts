@@ -1,6 +1,7 @@
 import { firstBox, typeAt } from "../../../remux/mp4/boxes.ts";
 import { nalLengthBytes } from "../../../remux/mp4/joins.ts";
-import { completeFileBoxes, readRange } from "../../../remux/mp4/read/file-boxes.ts";
+import { readIndexAt } from "../../../remux/mp4/read/movie-index.ts";
+import { completeFileBoxes } from "../../../remux/mp4/read/file-boxes.ts";
 import type { FragmentContext } from "../../../remux/mp4/read/fragment.ts";
 import { readFileFragments } from "../../../remux/mp4/read/listed-samples.ts";
 import { createBudget, maxFileSamples } from "../../../remux/mp4/read/indexed-sample.ts";
@@ -27,7 +28,7 @@ export function openMp4Samples(file: OpenFile): CheckedSamples {
   const boxes = [...completeFileBoxes(file.fd, file.size)];
   const index = boxes.find(({ type }) => type === "moov");
   if (index === undefined) return { tracks: [], streams: [] };
-  const bytes = readRange(file.fd, index);
+  const bytes = readIndexAt(file, index);
   const tracks: readonly InitTrack[] = readAllTracks(bytes, firstBox(bytes));
   const budget = createBudget(file.size, maxFileSamples);
   const isIndexed = !boxes.some(({ type }) => type === "moof");

@@ -2,6 +2,7 @@ import { readFileSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { StreamJournal } from "../../../files/stream-journal.ts";
 import { box, type Box, childrenOf, findChild, firstBox, unlessDamaged } from "../../../remux/mp4/boxes.ts";
+import { plainIndex } from "../../../remux/mp4/read/movie-index.ts";
 import { hasOtherOffsets, moveChunks, withWideOffsets } from "../../../remux/mp4/positions.ts";
 import { checkSampleTables } from "../../../remux/mp4/read/check-tables.ts";
 import { boxAt, childBoxes, numbersIn } from "../../../remux/mp4/read/number-source.ts";
@@ -145,7 +146,7 @@ interface MovedMp4 {
   head: Buffer;
   /** Where they are in the file. */
   media: ByteSpan;
-  /** As it is in the file. */
+  /** As it is in the file, without compression. */
   index: Buffer;
 }
 
@@ -201,8 +202,9 @@ class OpenedStream {
 /** Returns an MP4 with its index in front of its media; undefined if it has none there, or one that cannot be moved. */
 function moveIndex({ head, media }: StartOfMp4, end: Buffer): MovedMp4 | undefined {
   const found = childBoxes(numbersIn(end), { body: 0, end: end.length }, "moov").next().value;
-  const index = found && end.subarray(found.start, found.end);
-  if (found === undefined || index === undefined || hasOtherOffsets(Buffer.concat([head, index]))) return undefined;
+  if (found === undefined) return undefined;
+  const index = unlessDamaged(() => plainIndex(end.subarray(found.start, found.end), media.end + end.length));
+  if (index === undefined || hasOtherOffsets(Buffer.concat([head, index]))) return undefined;
   const mediaEnd = media.end + found.start;
   return unlessDamaged(() => {
     const moov = firstBox(index);

@@ -14,6 +14,7 @@ import {
   type TrackKind,
 } from "../../samples.ts";
 import { checkSampleTables } from "./check-tables.ts";
+import { readIndex, readIndexAt } from "./movie-index.ts";
 import { completeFileBoxes, fileBoxes, isCompleteMp4, readRange } from "./file-boxes.ts";
 import { pairFragments, readFragment, readFragmentRuns } from "./fragment.ts";
 import { createBudget, fillPause, type IndexedSample, maxFileSamples } from "./indexed-sample.ts";
@@ -89,7 +90,7 @@ class Mp4Demuxer implements Required<Demuxer> {
     const boxes = boxesOf(file, path);
     const moov = boxes.find(({ type }) => type === "moov");
     if (moov !== undefined) {
-      for (const window of this.#readIndexed(file, readRange(file.fd, moov), { within })) {
+      for (const window of this.#readIndexed(file, readIndexAt(file, moov), { within })) {
         this.#writeWindow(window, timing);
         yield;
       }
@@ -103,7 +104,7 @@ class Mp4Demuxer implements Required<Demuxer> {
   *#readGrowing(
     file: ReadFile & { path: string },
     timing: SegmentTiming,
-    index = readFrontIndex(file),
+    index: Uint8Array = readIndex(file),
   ): Generator<number | undefined, void> {
     checkSampleTables(numbersIn(index, file.size), index.length);
     for (const window of this.#readIndexed(file, index, { spanAt })) {
@@ -149,12 +150,6 @@ class Mp4Demuxer implements Required<Demuxer> {
 
 /** How much of a growing file is waited for at once: less at its start, so that the first media come early. */
 const spanAt = (position: number): number => Math.min(1 << 20, Math.max(8 << 10, position / 8));
-
-function readFrontIndex({ fd, size }: ReadFile): Uint8Array {
-  const moov = completeFileBoxes(fd, size).find(({ type }) => type === "moov");
-  if (moov === undefined) throw damagedError(`it has no "moov"`);
-  return readRange(fd, moov);
-}
 
 const isIndex = ({ type }: Box): boolean => type === "moov" || type === "moof";
 

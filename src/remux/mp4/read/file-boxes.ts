@@ -107,13 +107,6 @@ export function* completeFileBoxes(fd: number, size: number): Generator<Box> {
   }
 }
 
-/** Returns the index (`moov`) of an MP4 file. @throws ServiceError `upstream_invalid` if it has none; as `readRange` */
-export function readIndex({ fd, size }: ReadFile): Buffer {
-  const moov = completeFileBoxes(fd, size).find(({ type }) => type === "moov");
-  if (moov === undefined) throw damagedError(`the file has no "moov"`);
-  return readRange(fd, moov);
-}
-
 const maxRangeBytes = 256 << 20;
 
 /** @throws ServiceError `upstream_invalid` if the range has over 256 MiB, or the file ends before. */

@@ -2,7 +2,8 @@ import { ServiceError } from "../../../model/errors.ts";
 import { openFile, type ReadFile } from "../../open-file.ts";
 import { openFullBox } from "../box-reader.ts";
 import { type Box, childrenOf, findChild, firstBox, getChild, typeAt, viewOf } from "../boxes.ts";
-import { completeFileBoxes, readIndex, readRange } from "./file-boxes.ts";
+import { readIndex } from "./movie-index.ts";
+import { completeFileBoxes, readRange } from "./file-boxes.ts";
 import { readAudioPacket } from "../sample-entry.ts";
 import { kindByHandler, readTrackHeader } from "./headers.ts";
 import {

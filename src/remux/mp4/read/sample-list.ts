@@ -4,7 +4,7 @@ import { sampleTicksOf } from "../../track-output.ts";
 import { firstBox } from "../boxes.ts";
 import { createGroupSets, rollOf } from "../sample-groups.ts";
 import { checkSampleTables } from "./check-tables.ts";
-import { readIndex } from "./file-boxes.ts";
+import { readIndex } from "./movie-index.ts";
 import { createBudget, type IndexedSample, maxFileSamples } from "./indexed-sample.ts";
 import { type InitTrack, type RankedTrack, readAllTracks } from "./init.ts";
 import { numbersInFile } from "./number-source.ts";

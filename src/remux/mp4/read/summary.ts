@@ -4,8 +4,9 @@ import type { AudioChoice } from "../../audio-choice.ts";
 import type { MediaSummary } from "../../media-summary.ts";
 import { type OpenFile, openFile } from "../../open-file.ts";
 import type { TrackFormat } from "../../samples.ts";
+import { readIndex, readIndexAt } from "./movie-index.ts";
 import { checkSampleTables } from "./check-tables.ts";
-import { completeFileBoxes, readFully, readIndex, readRange } from "./file-boxes.ts";
+import { completeFileBoxes, readFully, readRange } from "./file-boxes.ts";
 import { readFragmentRuns } from "./fragment.ts";
 import { readMovieHeader } from "./headers.ts";
 import { createBudget, type IndexedSample, maxFileSamples } from "./indexed-sample.ts";
@@ -36,7 +37,7 @@ export function* readMp4Summary(path: string): Generator<undefined, Mp4Summary |
     if (size - (boxes.at(-1)?.end ?? 0) < 8) return undefined;
     throw damagedError(`a box is cut off, and there is no "moov" before it`);
   }
-  const bytes = readRange(fd, index);
+  const bytes = readIndexAt(file, index);
   const moov = firstBox(bytes);
   const tracks = readInit(bytes, moov, { kinds: ["video", "audio"] });
   if (tracks.length === 0) return undefined;

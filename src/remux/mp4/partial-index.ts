@@ -1,10 +1,10 @@
-import { unlessUnreadable } from "../../../model/errors.ts";
-import { codecOf } from "../../codec-name.ts";
-import { type FileHeader, roundNumber } from "../../media-summary.ts";
-import { type Box, typeAt, viewOf } from "../boxes.ts";
-import { isQuarterTurn, multiplyMatrices } from "../matrix.ts";
-import { type MovieHeader, readMediaHeader, readMovieHeader, readTrackHeader } from "./headers.ts";
-import { type PixelSize, readDisplaySize } from "../sample-entry.ts";
+import { unlessUnreadable } from "../../model/errors.ts";
+import { codecOf } from "../codec-name.ts";
+import { type FileHeader, roundNumber } from "../media-summary.ts";
+import { type Box, typeAt, viewOf } from "./boxes.ts";
+import { isQuarterTurn, multiplyMatrices } from "./matrix.ts";
+import { type MovieHeader, readMediaHeader, readMovieHeader, readTrackHeader } from "./read/headers.ts";
+import { type PixelSize, readDisplaySize } from "./sample-entry.ts";
 
 /**
  * Reads the index (`moov`) of an MP4 file, as far as its first bytes have it; nothing if the index
