@@ -10,6 +10,7 @@ import { layFiles, mediaPlaylist } from "../media/hls.ts";
 import { readRendition } from "../media/rendition.ts";
 import { hls, merge, resource } from "../media/resources.ts";
 import { downloadsOf } from "../process/child-processes.ts";
+import { compileCache } from "../process/keys.ts";
 import { makeSharedFolder } from "../folder.ts";
 
 const folder = makeSharedFolder();
@@ -41,7 +42,8 @@ describe("a process that reads hostile subtitles needs less than 256 MiB:", () =
   ])("%s", async (name, expected, text) => {
     const path = join(folder, name.replaceAll(/\W/g, "-"));
     writeFileSync(path, text);
-    const { stdout } = await promisify(execFile)(process.execPath, [...flags, child, path]);
+    const env = { ...process.env, NODE_COMPILE_CACHE: compileCache };
+    const { stdout } = await promisify(execFile)(process.execPath, [...flags, child, path], { env });
     const { read, peakMiB } = JSON.parse(stdout) as { read: string; peakMiB: number };
     expect(read).toContain(expected);
     expect(peakMiB).toBeLessThan(256);
