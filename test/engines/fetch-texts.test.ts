@@ -61,19 +61,25 @@ it("subtitles that a Period of an MPD has in another language only are kept with
   });
 });
 
-it("segments of WebVTT may have their header, with a timestamp, in an init section", async () => {
+it("segments of WebVTT may have their header, with a timestamp, in an init section, and are there though a server sends a message for a moment", async () => {
   const map = "X-TIMESTAMP-MAP=MPEGTS:900000,LOCAL:00:00:00.000";
   const segment = (header: string, words: string) =>
     resource("text/vtt", Buffer.from(`${header}00:01.000 --> 00:02.000\n${words}\n`));
-  const lines = ["bare", "full"].flatMap((name) => ["#EXTINF:4,", `${name}.vtt`]);
+  const lines = ["bare", "full", "note"].flatMap((name) => ["#EXTINF:4,", `${name}.vtt`]);
   await using own = await startSite(
     new Map([
       ["list.m3u8", hls(["#EXTM3U", '#EXT-X-MAP:URI="header.vtt"', ...lines, "#EXT-X-ENDLIST", ""].join("\n"))],
       ["header.vtt", resource("text/vtt", Buffer.from(`WEBVTT\n${map}`))],
       ["bare.vtt", segment("", "bare")],
       ["full.vtt", segment("WEBVTT\n\n", "full")],
+      ["note.vtt", resource("text/vtt", Buffer.from("NOTE nobody speaks\n"))],
     ]),
   );
+  let messages = 1;
+  own.answer("bare.vtt", (response, serve) => {
+    if ((messages -= 1) < 0) return serve();
+    return response.end("<!-- 12 --> Try again later");
+  });
   const { signal } = new AbortController();
   const listings = [{ url: own.url("list.m3u8"), ext: "m3u8", name: null }];
   const store = new TextStore(makeFolder());
@@ -84,6 +90,7 @@ it("segments of WebVTT may have their header, with a timestamp, in an init secti
   expect(parts.map(({ cues, map: found }) => [cues[0]?.text, found !== null])).toEqual([
     ["bare", true],
     ["full", false],
+    [undefined, true],
   ]);
 });
 

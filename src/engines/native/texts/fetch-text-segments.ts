@@ -79,9 +79,13 @@ export async function fetchTextSegments(
 
 const isVtt = (bytes: Uint8Array): boolean => Buffer.from(bytes.subarray(0, 9)).toString().includes("WEBVTT");
 
-/** Returns WebVTT after the header in its init section, if it has none of its own (RFC 8216bis §3.1.4). */
+/** Is in a body of WebVTT: the time of a cue, or a block of another kind at its start (W3C WebVTT §4.1); it may also be blank. */
+const vttBody = /^\s*(?:$|(?:NOTE|STYLE|REGION)\s)|:\d{1,2}(?:[.,]\d{1,3})?[ \t]*-->/;
+
+/** Returns WebVTT after the header in its init section, if it has none of its own (RFC 8216bis §3.1.4); a server's message as it is. */
 function withHeader(bytes: Uint8Array, header: Uint8Array | null): Uint8Array {
-  return header === null || isVtt(bytes) ? bytes : Buffer.concat([header, Buffer.from("\n\n"), bytes]);
+  if (header === null || isVtt(bytes) || !vttBody.test(Buffer.from(bytes).toString())) return bytes;
+  return Buffer.concat([header, Buffer.from("\n\n"), bytes]);
 }
 
 interface Fetched {
