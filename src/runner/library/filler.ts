@@ -57,6 +57,8 @@ export class Filler {
     const ids = await jobs.ids();
     if (ids.length === 0) return true;
     using lock = jobs.tryLock();
+    // It may choose names, and end before it has put files there: all jobs are read again.
+    if (lock === undefined) this.#owners = new Map();
     if (lock === undefined) return false;
     try {
       const endMs = performance.now() + passMs;
@@ -162,11 +164,8 @@ export class Filler {
       const known = file?.warnings?.find(isLibraryFailure);
       if (known?.message === message || file === null) return false;
       const isSaved = await this.#saveOutcome(id, { file: withFailure(file, message) });
-      if (isSaved)
-        logger.warn(
-          { task: id, ...logFieldsOf(failure) },
-          "a file could not be put into the library; retrying every minute",
-        );
+      const about = "a file could not be put into the library; retrying every minute";
+      if (isSaved) logger.warn({ task: id, ...logFieldsOf(failure) }, about);
       return !isSaved;
     }
   }

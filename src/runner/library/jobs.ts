@@ -50,7 +50,9 @@ export function createLibraryJobs(folder: string) {
       await Promise.all(
         names.filter((name) => name.endsWith(draftEnding)).map((name) => removeOld(join(folder, name))),
       );
-      return [...new Set(names.map((name) => name.replace(/(?:\.remove)?\.json$/, "")))].filter(isTaskId);
+      const ids = [...new Set(names.map((name) => name.replace(/(?:\.remove)?\.json$/, "")))].filter(isTaskId);
+      chosen.keep(new Set(ids));
+      return ids;
     },
     /** Ends the job, of what is to be put there only that; safe to call twice. */
     async remove(id: string, kind?: "place"): Promise<void> {
@@ -99,6 +101,10 @@ function createChosenNames() {
           id,
           files.map(({ path }) => path),
         );
+    },
+    /** Forgets all other tasks: another process may have ended their jobs. */
+    keep(ids: ReadonlySet<string>): void {
+      for (const id of byTask.keys()) if (!ids.has(id)) byTask.delete(id);
     },
     /**
      * Returns the names in a folder of the library that are chosen for files of other tasks than this one, as far as this process has read

@@ -70,7 +70,11 @@ export async function placeTask(task: Task, placement: Placement): Promise<Libra
       await known.add(folder, { files: names });
       return listFiles(folder, names, placed);
     } catch (error) {
-      if (!isTaken(error)) throw error;
+      if (!isTaken(error)) {
+        // Its draft came and went. The disk may be away, as the error says.
+        await known.add(folder, {}).catch(() => {});
+        throw error;
+      }
       // Something else has put a file there meanwhile.
       refused.push(names[placed.length] ?? "");
       for (const [number, mark] of placed.entries()) await removeUnchanged(folder, names[number] ?? "", mark);
@@ -90,8 +94,11 @@ async function chooseNames(
   refused: readonly string[],
 ): Promise<readonly string[]> {
   const taken = await placement.known.read(folder);
-  for (const name of [...refused, ...placement.namesOfOthers(folder.names)]) taken.addFile(name);
-  return taken.chooseFiles(task, placement.template, hasNfo(task, placement)).names;
+  taken.addChosen(() => placement.namesOfOthers(folder.names));
+  for (const name of refused) taken.addFile(name);
+  const { names } = taken.chooseFiles(task, placement.template, hasNfo(task, placement));
+  for (const name of names) taken.addFile(name);
+  return names;
 }
 
 function listFiles(folder: OpenPath, names: readonly string[], marks: readonly FileMark[]): LibraryFile[] {

@@ -11,6 +11,8 @@ export class FolderNames {
   /** The last number that was given to a stem, by the folded stem without one: thousands of files may have one name. */
   readonly #numbers = new Map<string, number>();
 
+  #hasChosen = false;
+
   addFolder(name: string): void {
     const folded = this.#take(name);
     if (!this.#folders.has(folded)) this.#folders.set(folded, name);
@@ -18,6 +20,13 @@ export class FolderNames {
 
   addFile(name: string): void {
     this.#files.add(this.#take(name));
+  }
+
+  /** Adds the names of files that are still to be put there, on the first call: thousands may wait for a full disk. */
+  addChosen(names: () => Iterable<string>): void {
+    if (this.#hasChosen) return;
+    this.#hasChosen = true;
+    for (const name of names()) this.addFile(name);
   }
 
   #take(name: string): string {
