@@ -49,7 +49,7 @@ export const streamsTarget = defineTarget({
   },
   stallFactor: Infinity,
   atOnce: 12,
-  shortRuns: 3,
+  shortRuns: 6,
   summary: () => JSON.stringify(counts),
   async close() {
     const open = await tools;
