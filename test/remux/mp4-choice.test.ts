@@ -1,14 +1,15 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { readSampleLists } from "../../src/remux/mp4/read/sample-list.ts";
 import { openFile } from "../../src/remux/open-file.ts";
-import { box, u32 } from "../../src/remux/mp4/boxes.ts";
+import { box, boxesIn, firstBox, u32 } from "../../src/remux/mp4/boxes.ts";
+import { readInit } from "../../src/remux/mp4/read/init.ts";
 import type { FoundTracks } from "../../src/remux/samples.ts";
 import { Mp4Writer } from "../../src/remux/mp4/write/writer.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import { Timelines } from "../../src/remux/timelines.ts";
 import { openFolder, start } from "./mp4-media.ts";
-import { audioFormat, fillPattern, videoFormat } from "./mp4-samples.ts";
+import { audioFormat, fillPattern, indexOf, videoFormat } from "./mp4-samples.ts";
 import { createRecorder } from "./ts-recorder.ts";
 
 const folder = openFolder();
@@ -145,4 +146,30 @@ it("an audio track of an MP4 that is a description or a commentary by its role i
   expect(sizes("commentary", "dub")).toEqual([52, 52, 51]);
   expect(sizes("main", "description")).toEqual([51, 51, 52]);
   expect(sizes("description", "commentary")).toEqual([51, 51, 52]);
+});
+
+it("the sizes of many tracks, some of which are disabled, are looked through a few times, not for each comparison", () => {
+  const writer = new Mp4Writer({ path, expectedS: 1 });
+  const written = writer.setFormat(audioFormat);
+  const sizes = [1, 2, 3, 4, 5, 6, 7].map((bytes) => ({ data: fillPattern(bytes, 0), duration: 1024, isSync: true }));
+  for (const [at, sample] of sizes.entries()) writer.write(written, { ...sample, dts: 1024 * at, pts: 1024 * at });
+  writer.finish();
+  const index = indexOf(path);
+  const moov = [...boxesIn(index)].find(({ type }) => type === "moov")!;
+  const parts = [...boxesIn(index, moov.body, moov.end)].map(({ type, start: from, end }) => ({
+    type,
+    bytes: index.subarray(from, end),
+  }));
+  const tracks = 200;
+  const copies = Array.from({ length: tracks }, (_, number) => {
+    const copy = Buffer.from(parts.find(({ type }) => type === "trak")!.bytes);
+    copy[copy.indexOf("tkhd") + 7] = (number * 7) % 13 < 6 ? 3 : 0;
+    return copy;
+  });
+  const bytes = box("moov", ...parts.filter(({ type }) => type !== "trak").map((part) => part.bytes), ...copies);
+  const taken = vi.spyOn(bytes, "subarray");
+  expect(readInit(bytes, firstBox(bytes), { kinds: ["audio"] })).toHaveLength(1);
+  const looks = taken.mock.calls.filter(([from = 0, to = 0]) => to - from === 4 * sizes.length);
+  expect(looks.length).toBeGreaterThanOrEqual(tracks);
+  expect(looks.length).toBeLessThanOrEqual(3 * tracks);
 });

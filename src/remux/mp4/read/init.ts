@@ -71,7 +71,9 @@ export function readInit(
   const boxes = childrenOf(bytes, moov, "trak");
   const found = boxes.map((trak) => ({ trak, kind: kindOf(bytes, getChild(bytes, trak, "mdia")) }));
   const chapters = chapterTrackIds(numbersIn(bytes), moov);
-  const rankOf = (trak: Box) => readRank(bytes, trak, chapters, movie.isFragmented);
+  const ranks = new Map<Box, number>();
+  const rankOf = (trak: Box) =>
+    ranks.getOrInsertComputed(trak, () => readRank(bytes, trak, chapters, movie.isFragmented));
   // Players take one that is disabled, or has chapters, only if no other is there, or if their user chooses it.
   const used = found.filter(({ trak }) => movie.isFragmented || hasSamples(bytes, trak));
   const of = (wanted: TrackKind) => {
