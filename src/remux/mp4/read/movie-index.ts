@@ -20,13 +20,16 @@ export function readIndexAt({ fd, size }: ReadFile, moov: Pick<Box, "start" | "e
 
 /** An index of ten hours has less. */
 const maxPlainBytes = 64 << 20;
+/** An index may be as long as the file anyway, and so long in a short one: what is made of the file has it without compression. */
+const minPlainBytes = 1 << 20;
 
 /**
  * Returns an index (`moov`) as it is without compression (`cmov`; QuickTime File Format, "Compressed Movie Resources"), with its sample
  * tables checked; any other one itself.
  *
  * @param fileBytes Size of the file, in which its samples lie.
- * @throws ServiceError `upstream_invalid` if it cannot be decompressed, or has over 64 MiB then, or its tables contradict the size.
+ * @throws ServiceError `upstream_invalid` if it cannot be decompressed, or is longer than the file and 1 MiB then, or than 64 MiB, or its
+ *   tables contradict the size.
  */
 export function plainIndex(moov: Buffer, fileBytes: number): Buffer {
   const { body, end } = firstBox(moov);
@@ -36,17 +39,18 @@ export function plainIndex(moov: Buffer, fileBytes: number): Buffer {
   const data = getChild(moov, first, "cmvd");
   const name = method.end - method.body < 4 ? "" : typeAt(moov, method.body);
   if (name !== "zlib") throw damagedError(`its index is compressed with "${name}", and only "zlib" can be read`);
-  const plain = inflate(moov.subarray(Math.min(data.body + 4, data.end), data.end));
+  const maxBytes = Math.min(maxPlainBytes, Math.max(minPlainBytes, fileBytes));
+  const plain = inflate(moov.subarray(Math.min(data.body + 4, data.end), data.end), maxBytes);
   if (plain.length < 8 || firstBox(plain).type !== "moov") throw damagedError(`what is compressed in it is no "moov"`);
   checkSampleTables(numbersIn(plain, Math.max(fileBytes, plain.length)), plain.length);
   return plain;
 }
 
-function inflate(bytes: Uint8Array): Buffer {
+function inflate(bytes: Uint8Array, maxBytes: number): Buffer {
   try {
-    return inflateSync(bytes, { maxOutputLength: maxPlainBytes });
+    return inflateSync(bytes, { maxOutputLength: maxBytes });
   } catch (cause) {
-    const rule = "its compressed index is damaged, or has over 64 MiB";
+    const rule = `its compressed index is damaged, or has over ${maxBytes} bytes`;
     throw new ServiceError("upstream_invalid", `the MP4 cannot be read: ${rule}`, { cause });
   }
 }
