@@ -173,6 +173,12 @@ it("takes the languages of subtitles that yt-dlp lists with an underscore for ta
   expect(languageInName(language)).toBe("zh-CN");
 });
 
+it("takes 20 files of a language that yt-dlp lists under several tags", async () => {
+  const tracks = Array.from({ length: 15 }, (_, i) => ({ url: `https://cdn.example.com/${i}.vtt`, ext: "vtt" }));
+  const page = await readRecorded(videoDict({ formats: [video], subtitles: { zh_CN: tracks, "zh-CN": tracks } }));
+  expect(page.subtitles["zh-CN"]).toHaveLength(20);
+});
+
 const letters = "abcdefghijklmnopqrstuvwxyz".split("");
 const many = letters.flatMap((a) => letters.flatMap((b) => [`en-x-${a}${b}`, `zh-x-${a}${b}`]));
 

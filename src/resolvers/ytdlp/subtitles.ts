@@ -24,7 +24,8 @@ export function readSubtitles(subtitles: unknown, base: URL): PageInfo["subtitle
     const tag = language.replaceAll("_", "-");
     byTag.getOrInsertComputed(tag, () => []).push(...readTracks(list, base));
   }
-  return Object.fromEntries([...byTag].filter(([, tracks]) => tracks.length > 0));
+  const found = [...byTag].filter(([, tracks]) => tracks.length > 0);
+  return Object.fromEntries(found.map(([tag, tracks]) => [tag, tracks.slice(0, maxSubtitles)]));
 }
 
 /** Whether there are any that a playlist of HLS may tell apart. */
