@@ -49,10 +49,11 @@ export function* readTrackTables<Track extends TableTrack>(
   if (count === 0) return;
   const nextDuration = openNumbers(table("stts"));
   const nextComposition = openNumbers(table("ctts"));
-  const syncs = readSyncs(table("stss"), count);
   const nextGroups = openSampleGroups(bytes, track.tables, track.groups);
-  const most = isPcm && syncs === null && nextGroups === undefined && table("ctts") === undefined ? joinedSamples : 1;
+  const areAlike = nextGroups === undefined && table("stss") === undefined && table("ctts") === undefined;
+  const most = isPcm && areAlike ? joinedSamples : 1;
   if (most === 1) spend(budget, count, 0);
+  const syncs = readSyncs(table("stss"), count);
   let number = 0;
   let dts = 0;
   const chunks = openChunks(table("stsc"), table("stco", "co64"), together);
