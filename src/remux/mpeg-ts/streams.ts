@@ -96,7 +96,7 @@ const byBluRayType = new Map<number, StreamType>([
   [0xa2, { kind: "audio", codec: "unsupported", name: "DTS" }],
 ]);
 
-/** Of audio_type in the language descriptor (ISO/IEC 13818-1 table 2-60): effects without words, and a commentary for the blind. */
+/** Of audio_type in the language descriptor (ISO/IEC 13818-1 table 2-60): clean effects, and commentary for the visually impaired. */
 const secondaryTypes: ReadonlySet<number | undefined> = new Set([1, 3]);
 
 /** Whether audio is not the programme as such: players take it if their user chooses it (also ETSI EN 300 468 §6.4.11). */

@@ -57,9 +57,11 @@ export class Filler {
     const ids = await jobs.ids();
     if (ids.length === 0) return true;
     using lock = jobs.tryLock();
-    // It may choose names, and end before it has put files there: all jobs are read again.
-    if (lock === undefined) this.#owners = new Map();
-    if (lock === undefined) return false;
+    if (lock === undefined) {
+      // Another process may choose names, and end before it has put files there: all jobs are read again.
+      this.#owners = new Map();
+      return false;
+    }
     try {
       const endMs = performance.now() + passMs;
       await this.#performAll(await this.#inTurns(ids), () => isOutdated.aborted && performance.now() >= endMs);

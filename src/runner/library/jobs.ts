@@ -94,13 +94,9 @@ function createChosenNames() {
   const byTask = new Map<string, readonly string[]>();
   return {
     note(id: string, job: LibraryJob | undefined): void {
-      const files = job?.kind === "place" ? job.files : undefined;
-      if (files === undefined) byTask.delete(id);
-      else
-        byTask.set(
-          id,
-          files.map(({ path }) => path),
-        );
+      const paths = job?.kind === "place" ? job.files?.map(({ path }) => path) : undefined;
+      if (paths === undefined) byTask.delete(id);
+      else byTask.set(id, paths);
     },
     /** Forgets all other tasks: another process may have ended their jobs. */
     keep(ids: ReadonlySet<string>): void {

@@ -18,7 +18,7 @@ import { noDefaults, readDefaults } from "./init.ts";
 interface ListedSamples {
   packets: number;
   bytes: number;
-  /** They are PCM, which is joined to other samples by what copies it. */
+  /** They are PCM: a copy of them may have several in one sample. */
   isPcm: boolean;
 }
 

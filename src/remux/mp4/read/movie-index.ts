@@ -20,7 +20,7 @@ export function readIndexAt({ fd, size }: ReadFile, moov: Pick<Box, "start" | "e
 
 /** An index of ten hours has less. */
 const maxPlainBytes = 64 << 20;
-/** An index may be as long as the file anyway, and so long in a short one: what is made of the file has it without compression. */
+/** Limit for a file that is shorter than this; else the file's own size is the limit, as what is made of it has the index without compression. */
 const minPlainBytes = 1 << 20;
 
 /**
@@ -28,8 +28,8 @@ const minPlainBytes = 1 << 20;
  * tables checked; any other one itself.
  *
  * @param fileBytes Size of the file, in which its samples lie.
- * @throws ServiceError `upstream_invalid` if it cannot be decompressed, or is longer than the file and 1 MiB then, or than 64 MiB, or its
- *   tables contradict the size.
+ * @throws ServiceError `upstream_invalid` if it cannot be decompressed, or has over 64 MiB then, or over 1 MiB and more than the file, or
+ *   its tables contradict the size.
  */
 export function plainIndex(moov: Buffer, fileBytes: number): Buffer {
   const { body, end } = firstBox(moov);
