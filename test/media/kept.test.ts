@@ -1,10 +1,9 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { makeSharedFolder } from "../folder.ts";
-import { findKept, keep, keyOf } from "./kept.ts";
+import { findKept, keep, keptFolder, keyOf } from "./kept.ts";
 import { keyOfFile } from "./read-media.ts";
 
 // Any program that is installed.
@@ -88,8 +87,7 @@ it("a file is not kept that others are made with", () => {
 
 describe("what is kept", () => {
   const key = (name: string) => createHash("sha256").update(`${name} ${folder}`).digest("hex");
-  const place = (name: string) =>
-    fileURLToPath(new URL(`../../node_modules/.cache/media/${key(name)}`, import.meta.url));
+  const place = (name: string) => join(keptFolder, key(name));
 
   it("is found again, also if it is empty", () => {
     keep(key("film"), "a film");

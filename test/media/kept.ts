@@ -10,13 +10,16 @@ import {
   utimesSync,
   writeFileSync,
 } from "node:fs";
+import { homedir } from "node:os";
 import { delimiter, extname, isAbsolute, join } from "node:path";
-import { fileURLToPath } from "node:url";
 
 // What ffmpeg makes of the same bytes and options stays the same, and its runs take a large part of the processor time of the
 // tests. Hence what it made is kept, for all processes and for later runs.
 
-const folder = fileURLToPath(new URL("../../node_modules/.cache/media/", import.meta.url));
+/** Not below `node_modules`, which `npm ci` removes. All checkouts share it: a file is named after all that it depends on. */
+export const keptFolder =
+  process.env["TEST_MEDIA_CACHE"] ||
+  join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "unreel-test-media");
 const longestMs = 7 * 86_400_000;
 
 /**
@@ -66,10 +69,10 @@ function namesOther(arg: string, before: readonly string[]): boolean {
 export function findKept(key: string | undefined): Buffer | undefined {
   if (key === undefined) return undefined;
   try {
-    const kept = readFileSync(join(folder, key));
+    const kept = readFileSync(join(keptFolder, key));
     const bytes = kept.subarray(digestLength);
     if (kept.toString("latin1", 0, digestLength) !== digest(bytes)) return undefined;
-    utimesSync(join(folder, key), new Date(), new Date());
+    utimesSync(join(keptFolder, key), new Date(), new Date());
     return bytes;
   } catch {
     return undefined;
@@ -81,18 +84,18 @@ const digestLength = 64;
 /** Keeps what a run that succeeded has made, behind a digest of it. */
 export function keep(key: string | undefined, bytes: Uint8Array | string): void {
   if (key === undefined) return;
-  const unfinished = join(folder, randomUUID());
-  mkdirSync(folder, { recursive: true });
+  const unfinished = join(keptFolder, randomUUID());
+  mkdirSync(keptFolder, { recursive: true });
   writeFileSync(unfinished, Buffer.concat([Buffer.from(digest(bytes)), Buffer.from(bytes)]));
-  renameSync(unfinished, join(folder, key));
+  renameSync(unfinished, join(keptFolder, key));
 }
 
 /** Removes what no run of the tests has used for a week, before the tests. */
 export function setup(): void {
-  mkdirSync(folder, { recursive: true });
-  for (const name of readdirSync(folder)) {
-    const stats = statSync(join(folder, name), { throwIfNoEntry: false });
-    if (stats !== undefined && Date.now() - stats.mtimeMs > longestMs) rmSync(join(folder, name), { force: true });
+  mkdirSync(keptFolder, { recursive: true });
+  for (const name of readdirSync(keptFolder)) {
+    const stats = statSync(join(keptFolder, name), { throwIfNoEntry: false });
+    if (stats !== undefined && Date.now() - stats.mtimeMs > longestMs) rmSync(join(keptFolder, name), { force: true });
   }
 }
 
