@@ -182,6 +182,40 @@ describe("the edit list of a track", () => {
     expect(write([{ ...videoFormat, edits }]).durationS).toBeGreaterThan(0);
   });
 
+  /** Sets the rates of the edits of the file in the order in which they are there. */
+  function setRates(...rates: readonly number[]): void {
+    const bytes = readFileSync(path);
+    const at = bytes.indexOf("elst") + 12;
+    for (const [i, rate] of rates.entries()) bytes.writeUInt32BE(rate, at + 20 * i + 16);
+    writeFileSync(path, bytes);
+  }
+
+  it.each([
+    ["keeps a picture standing", [0x10000, 0], "at 0 times"],
+    ["plays media faster", [0x20000, 0x10000], "at 2 times"],
+    ["plays media backwards", [0x10000, 0xffff0000], "at -1 times"],
+  ])(
+    "is refused where it %s, as no other file can be made of it; the file itself is read",
+    async (_what, rates, rule) => {
+      write([{ ...videoFormat, edits: [edit(10_000, 25_000), edit(50_000, 20_000)] }]);
+      setRates(...rates);
+      const refused = expect.objectContaining({ code: "format_unavailable", message: expect.stringContaining(rule) });
+      expect(() => formatsIn(path)).toThrow(refused);
+      await expect(cut(path, folder.path("rate.mp4"), [{ startS: 0, endS: 1 }])).rejects.toEqual(refused);
+      expect(summaryOf(path)).toMatchObject({ durationS: 1.8 });
+    },
+  );
+
+  it.each([
+    ["0 in all edits", [0, 0]],
+    ["1 instead of 1.0", [1, 1]],
+  ])("plays media as they are if its writer has put %s", (_what, rates) => {
+    const edits = [edit(10_000, 25_000), edit(50_000, 20_000)];
+    write([{ ...videoFormat, edits }]);
+    setRates(...rates);
+    expect(formatsIn(path)[0]?.edits).toEqual(edits);
+  });
+
   it("is not written if it leaves out nothing", () => {
     write([{ ...videoFormat, edits: [edit(0, 200_000)] }]);
     expect(indexOf(path).includes("elst")).toBe(false);
@@ -395,5 +429,44 @@ describe("a cut", () => {
     await cut(path, target, [{ startS: 1, endS: 2 }]);
     expect(formatsIn(target)).toMatchObject([{ language: "pt-BR" }]);
     expect(readFileSync(target).includes("Câmara 2\0")).toBe(true);
+  });
+});
+
+describe("the data reference of a track", () => {
+  /** Has the track's reference lead to this place, or state its flags only. */
+  function refer(flags: number, place: string): void {
+    const bytes = readFileSync(path);
+    const changed = (parent: Box): Uint8Array => {
+      const own = ["moov", "trak", "mdia", "minf", "dinf"].includes(parent.type);
+      if (parent.type === "dref") return fullBox("dref", 0, 0, u32(1), fullBox("url ", 0, flags, ascii(place)));
+      return own
+        ? box(parent.type, ...childrenOf(bytes, parent).map(changed))
+        : bytes.subarray(parent.start, parent.end);
+    };
+    const boxes = [...boxesIn(bytes)];
+    const [index, others] = [boxes.filter(({ type }) => type === "moov"), boxes.filter(({ type }) => type !== "moov")];
+    const before = others.map(({ start: from, end }) => Buffer.from(bytes.subarray(from, end)));
+    const gap =
+      index[0]!.start < others.at(-1)!.start ? [box("free", Buffer.alloc(index[0]!.end - index[0]!.start - 8))] : [];
+    const [first, ...rest] = before;
+    writeFileSync(path, Buffer.concat([first!, ...gap, ...rest, ...index.map(changed)]));
+  }
+
+  it("is refused if it leads to another file: its samples are not in this one", () => {
+    write([videoFormat]);
+    refer(0, "other.mov\0");
+    const refused = expect.objectContaining({ code: "format_unavailable", message: expect.stringContaining('"url "') });
+    expect(() => formatsIn(path)).toThrow(refused);
+    expect(() => summaryOf(path)).toThrow(refused);
+  });
+
+  it.each([
+    ["says that they are in it, whatever else it says", 1, "other.mov\0"],
+    ["says nothing", 0, ""],
+    ["leads to an empty place", 0, "\0"],
+  ])("is taken for the file itself if it %s", (_what, flags, place) => {
+    write([videoFormat]);
+    refer(flags, place);
+    expect(formatsIn(path)).toHaveLength(1);
   });
 });

@@ -223,3 +223,19 @@ export function completeVp8(sampleEntry: Uint8Array): Uint8Array {
   const hasColours = findChild(sampleEntry, entry, "colr") !== undefined;
   return hasColours ? completed : completed.fill(unspecified, coloursAt, coloursAt + 3);
 }
+
+/** No audio has a higher rate, Hz. */
+const maxRate = 768_000;
+
+/**
+ * Puts the bytes of the numbers of an `OpusSpecificBox` (Opus in ISOBMFF §4.3.2) in order, in place: GStreamer 1.22 writes the last byte first, so that
+ * players leave out 0.3 s at the start. The rate shows it.
+ */
+export function orderOpusNumbers(entry: Buffer): Buffer {
+  const at = entry.indexOf("dOps", 8, "latin1") + 4;
+  if (entry.toString("latin1", 4, 8) !== "Opus" || at < 4 || at + 11 > entry.length) return entry;
+  const numbers = entry.subarray(at + 2, at + 10);
+  const rateAt = 2;
+  if (numbers.readUInt32BE(rateAt) > maxRate && numbers.readUInt32LE(rateAt) <= maxRate) swapOpusNumbers(numbers);
+  return entry;
+}

@@ -18,6 +18,7 @@ import { readIndex, readIndexAt } from "./movie-index.ts";
 import { completeFileBoxes, fileBoxes, isCompleteMp4, readRange } from "./file-boxes.ts";
 import { pairFragments, readFragment, readFragmentRuns } from "./fragment.ts";
 import { createBudget, fillPause, type IndexedSample, maxFileSamples } from "./indexed-sample.ts";
+import { requireUsualRates } from "./headers.ts";
 import { type InitTrack, readInit, readVideoTimes, secondsOf, type TimedTrack } from "./init.ts";
 import { numbersIn, numbersInFile } from "./number-source.ts";
 import { createSampleOutput, earliestS } from "./sample-output.ts";
@@ -129,6 +130,7 @@ class Mp4Demuxer implements Required<Demuxer> {
 
   #readMoov(bytes: Uint8Array, moov: Box): InitTrack[] {
     const tracks = readInit(bytes, moov, this.#options);
+    requireUsualRates(tracks);
     this.#tracks = tracks;
     this.#nextDts = new Map();
     this.#video?.readMoov(bytes, moov);

@@ -1,3 +1,4 @@
+import { ServiceError } from "../../../model/errors.ts";
 import { type BoxReader, openFullBox } from "../box-reader.ts";
 import { type Box, boxesIn, childrenOf, damagedError, findChild, getChild } from "../boxes.ts";
 import { mp4ToBcp47 } from "../../language.ts";
@@ -138,41 +139,89 @@ const maxEdits = 1 << 16;
 /**
  * Reads the edit list of a track (§8.6.6). `shiftTicks`: how much later media times are than presentation
  * times in the first edit that is not empty, which begins at the media time `startTicks`. `edits`: all of them; `implied` if the track
- * has no such list.
+ * has no such list. `rate`: as `otherRate` returns it.
  */
 export function readEdits(
   bytes: Uint8Array,
   trak: Box,
   ticksPerMovieTick: number,
   implied: Edit[] = [],
-): { shiftTicks: number; startTicks: number; edits: Edit[] } {
+): { shiftTicks: number; startTicks: number; edits: Edit[]; rate: number | null } {
   const elst = findChild(bytes, trak, "edts", "elst");
   if (elst === undefined) return shiftsOf(implied);
   const reader = openFullBox(bytes, elst);
   const toTicks = (movieTicks: number) => Math.round(movieTicks * ticksPerMovieTick);
   const edits: Edit[] = [];
+  const rates: number[] = [];
   const count = reader.u32();
   if (count > maxEdits) throw damagedError(`"elst" has ${count} edits, the limit is ${maxEdits}`);
   let emptyTicks = 0;
   for (let left = count; left > 0; left--) {
     const duration = toTicks(reader.time());
     const mediaTime = reader.version === 1 ? reader.i64() : reader.i32();
-    reader.skip(4);
+    const rate = reader.i32();
     if (mediaTime < 0) {
       emptyTicks += duration;
       continue;
     }
+    rates.push(rate);
     // A duration of 0 stands for "to the end".
     const durationTicks = duration === 0 && left === 1 ? Infinity : duration;
     edits.push({ mediaTicks: mediaTime, durationTicks, emptyTicks });
     emptyTicks = 0;
   }
-  return shiftsOf(edits);
+  return { ...shiftsOf(edits), rate: otherRate(rates) };
 }
 
 function shiftsOf(edits: Edit[]) {
   const { mediaTicks: startTicks, emptyTicks: delayTicks } = edits[0] ?? { mediaTicks: 0, emptyTicks: 0 };
-  return { shiftTicks: startTicks - delayTicks, startTicks, edits };
+  return { shiftTicks: startTicks - delayTicks, startTicks, edits, rate: null };
+}
+
+const usualRate = 0x10000;
+
+/**
+ * Returns the first rate of edits at which media are not played as they are; 0: one picture stands still (§8.6.6); `null`: all are. Some writers put 1 for 1.0, or 0 in all edits.
+ *
+ * @param rates Fixed point, 16 bits of them after it.
+ */
+function otherRate(rates: readonly number[]): number | null {
+  const isUnset = rates.every((rate) => rate === 0);
+  const other = rates.find((rate) => rate !== usualRate && rate !== 1);
+  return isUnset || other === undefined ? null : other / usualRate;
+}
+
+/**
+ * Checks that the edits of tracks whose samples are taken for another file present media at their own speed: only such a file can be made.
+ *
+ * @throws ServiceError `format_unavailable`
+ */
+export function requireUsualRates(tracks: readonly { rate: number | null }[]): void {
+  const other = tracks.find(({ rate }) => rate !== null)?.rate;
+  if (other === undefined) return;
+  const rule = `its edit list ("elst") plays media at ${other} times their speed, and only 1 can be put into another file`;
+  throw new ServiceError("format_unavailable", `the MP4 has a track with media of another speed: ${rule}`);
+}
+
+const isSelfContained = 1;
+
+/**
+ * Checks that the samples of a track are in the file that lists them, not in one that its index leads to (`dref`, §8.7.2). One that says neither that they are, nor where else, is taken for it.
+ *
+ * @throws ServiceError `format_unavailable`
+ */
+export function requireOwnMedia(bytes: Uint8Array, minf: Box, sampleEntries: readonly Uint8Array[]): void {
+  const dref = findChild(bytes, minf, "dinf", "dref");
+  if (dref === undefined) return;
+  const references = [...boxesIn(bytes, dref.body + 8, dref.end)];
+  for (const entry of sampleEntries) {
+    const reference = references[entry[14]! * 256 + entry[15]! - 1];
+    if (reference === undefined || reference.end - reference.body <= 5) continue;
+    const { flags } = openFullBox(bytes, reference);
+    if ((flags & isSelfContained) !== 0) continue;
+    const rule = `its samples are in another file, to which its data reference ("${reference.type}") leads; only those in the same file are read`;
+    throw new ServiceError("format_unavailable", `the MP4 has a track whose media are not in it: ${rule}`);
+  }
 }
 
 /** Samples that are presented, and those before and after them. */

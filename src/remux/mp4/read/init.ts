@@ -16,11 +16,12 @@ import {
   readMovieHeader,
   readRank,
   readTrackHeader,
+  requireOwnMedia,
 } from "./headers.ts";
 import { numbersIn } from "./number-source.ts";
 import { type GroupDescriptions, readGroupDescriptions } from "../sample-groups.ts";
 import { isUnity, multiplyMatrices } from "../matrix.ts";
-import { type AudioPacket, isProtected, readAudioPacket, readCodedSize, swapOpusNumbers } from "../sample-entry.ts";
+import { type AudioPacket, isProtected, readAudioPacket, readCodedSize, orderOpusNumbers } from "../sample-entry.ts";
 import { type DemuxerOptions, type TrackFormat, type TrackKind, trackKinds } from "../../samples.ts";
 
 /** A track as its init section (`moov`) describes it. */
@@ -32,6 +33,8 @@ export interface InitTrack extends TrackSlot {
   shiftTicks: number;
   /** Media time at which presentation begins, ticks. */
   startTicks: number;
+  /** At which speed an edit plays its media, if not all are played as they are; 0: a picture stands still; else `null`. */
+  rate: number | null;
   defaults: SampleDefaults;
   /** How QuickTime stores its audio, if the sizes of its samples do not say it. */
   packet?: AudioPacket;
@@ -192,8 +195,9 @@ function readTrack(
   const mdia = getChild(bytes, trak, "mdia");
   const { timescale, durationTicks } = readMediaHeader(bytes, getChild(bytes, mdia, "mdhd"));
   const implied = kind === "audio" ? gaplessEdits(movie.gapless, durationTicks) : [];
-  const tables = getChild(bytes, mdia, "minf", "stbl");
-  const { shiftTicks, startTicks, edits } = readEdits(bytes, trak, timescale / movie.timescale, implied);
+  const minf = getChild(bytes, mdia, "minf");
+  const tables = getChild(bytes, minf, "stbl");
+  const { edits, ...start } = readEdits(bytes, trak, timescale / movie.timescale, implied);
   const language = readLanguage(bytes, mdia);
   const shown = {
     ...(kind === "video" && !isUnity(matrix) && { matrix }),
@@ -201,7 +205,9 @@ function readTrack(
     // Of fragments only the start is cut: the list is written before their number is known.
     ...(!movie.isFragmented && edits.length > 0 && { edits }),
   };
-  const formats = readSampleEntries(bytes, getChild(bytes, tables, "stsd")).map((sampleEntry) => {
+  const entries = readSampleEntries(bytes, getChild(bytes, tables, "stsd"));
+  requireOwnMedia(bytes, minf, entries);
+  const formats = entries.map((sampleEntry) => {
     const size = kind === "audio" ? { width: 0, height: 0 } : { width, height };
     const coded = kind === "video" && width === 0 ? readCodedSize(sampleEntry) : undefined;
     return { kind, timescale, sampleEntry, language, ...(coded ?? size), ...shown };
@@ -209,7 +215,7 @@ function readTrack(
   const defaults = movie.defaults.get(id) ?? noDefaults;
   const packet = kind === "audio" ? readAudioPacket(formats[0]!.sampleEntry) : undefined;
   const groups = readGroupDescriptions(bytes, tables);
-  return { ...slot, id, formats, shiftTicks, startTicks, defaults, ...(packet && { packet }), groups, tables };
+  return { ...slot, ...start, id, formats, defaults, ...(packet && { packet }), groups, tables };
 }
 
 /** What a track says of itself is shorter. */
@@ -230,20 +236,4 @@ function readSampleEntries(bytes: Uint8Array, stsd: Box): Uint8Array[] {
   if (entries.length === 0) throw damagedError("a track has no sample entry");
   // Copied: the memory of a segment is used again for the next one.
   return entries.map(({ start, end }) => orderOpusNumbers(Buffer.from(bytes.subarray(start, end))));
-}
-
-/** No audio has a higher rate, Hz. */
-const maxRate = 768_000;
-
-/**
- * Puts the bytes of the numbers of an `OpusSpecificBox` (Opus in ISOBMFF §4.3.2) in order, in place: GStreamer 1.22 writes the last byte first, so that
- * players leave out 0.3 s at the start. The rate shows it.
- */
-function orderOpusNumbers(entry: Buffer): Buffer {
-  const at = entry.indexOf("dOps", 8, "latin1") + 4;
-  if (entry.toString("latin1", 4, 8) !== "Opus" || at < 4 || at + 11 > entry.length) return entry;
-  const numbers = entry.subarray(at + 2, at + 10);
-  const rateAt = 2;
-  if (numbers.readUInt32BE(rateAt) > maxRate && numbers.readUInt32LE(rateAt) <= maxRate) swapOpusNumbers(numbers);
-  return entry;
 }

@@ -5,6 +5,7 @@ import { firstBox } from "../boxes.ts";
 import { createGroupSets, rollOf } from "../sample-groups.ts";
 import { checkSampleTables } from "./check-tables.ts";
 import { readIndex } from "./movie-index.ts";
+import { requireUsualRates } from "./headers.ts";
 import { createBudget, type IndexedSample, maxFileSamples } from "./indexed-sample.ts";
 import { type InitTrack, type RankedTrack, readAllTracks } from "./init.ts";
 import { numbersInFile } from "./number-source.ts";
@@ -155,6 +156,7 @@ export function readSampleLists(
   const bytes = readIndex(file);
   const budget = createBudget(file.size, maxFileSamples);
   const tracks = choose(readAllTracks(bytes, firstBox(bytes)));
+  requireUsualRates(tracks);
   return tracks.map((track) => inSampleTicks(track, readSampleTables(bytes, [track], budget)));
 }
 
