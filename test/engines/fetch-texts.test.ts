@@ -2,6 +2,7 @@ import { readdirSync } from "node:fs";
 import { afterAll, describe, expect, it } from "vitest";
 import type { WantedSubtitles } from "../../src/engines/engine.ts";
 import { fetchTexts } from "../../src/engines/native/texts/fetch-texts.ts";
+import { placeCues, positionFrom } from "../../src/engines/native/texts/place-cues.ts";
 import { TextStore } from "../../src/engines/native/texts/text-store.ts";
 import { createHttpClient } from "../../src/net/http/http-client.ts";
 import { mpd } from "../media/dash.ts";
@@ -59,6 +60,42 @@ it("subtitles that a Period of an MPD has in another language only are kept with
     words: ["captions", "written"],
     warnings: ['the subtitles in en are others in places: Period 2 has this track only as "fr"'],
   });
+});
+
+it("a Period of an MPD has what it presents of a file that has the subtitles of others too", async () => {
+  const lines = ["00:01.000 --> 00:02.000\nfirst", "00:03.000 --> 00:05.000\nboth", "00:06.000 --> 00:07.000\nsecond"];
+  const periods = [0, 4].map((offset) => {
+    const addressing = `<SegmentList duration="4" presentationTimeOffset="${offset}"><SegmentURL media="all.vtt"/></SegmentList>`;
+    return [{ id: "a", mimeType: "text/vtt", codecs: "wvtt", language: "en", addressing }];
+  });
+  await using own = await startSite(
+    new Map([
+      ["two.mpd", dash(mpd(periods, 4))],
+      ["all.vtt", resource("text/vtt", Buffer.from(`WEBVTT\n\n${lines.join("\n\n")}\n`))],
+    ]),
+  );
+  const url = own.url("two.mpd");
+  const wanted = track("", { listings: [{ url, manifest_url: url, format_id: "text-a", ext: "vtt", name: null }] });
+  const { signal } = new AbortController();
+  const store = new TextStore(makeFolder());
+  const { texts } = await fetchTexts({ subtitles: [wanted], pageUrl: url }, { client, store, signal });
+  const placed = placeCues(texts[0]!.stored.parts(), positionFrom(0));
+  expect(placed.map(({ startS, endS, text: words }) => [words, startS, endS])).toEqual([
+    ["first", 1, 2],
+    ["both", 3, 5],
+    ["second", 6, 7],
+  ]);
+  const [before, after] = texts[0]!.stored.parts().map(({ cues }) => cues.map(({ startS, endS }) => [startS, endS]));
+  expect([before, after]).toEqual([
+    [
+      [1, 2],
+      [3, 4],
+    ],
+    [
+      [4, 5],
+      [6, 7],
+    ],
+  ]);
 });
 
 it("segments of WebVTT may have their header, with a timestamp, in an init section, and are there though a server sends a message for a moment", async () => {

@@ -1,6 +1,7 @@
 import { mapConcurrent } from "../../../async/map-concurrent.ts";
 import type { InitSection, Segment } from "../../../manifests/segments.ts";
 import { isServiceError, ServiceError } from "../../../model/errors.ts";
+import type { Cue } from "../../../remux/additions.ts";
 import { sniffContainer } from "../../../remux/sniff.ts";
 import { createMp4TextReader } from "../../../subtitles/mp4-text.ts";
 import { readSubtitles } from "../../../subtitles/read.ts";
@@ -70,11 +71,19 @@ export async function fetchTextSegments(
       if (lostInARow > maxLost) throw found;
       lost.push(found);
     } else if (found !== null) {
-      await sink.add({ ...found, place });
+      await sink.add({ ...found, cues: cuesWithin(found.cues, segment), place });
       if ((cueCount += found.cues.length) > maxCues) throw invalidSubtitlesError(`they have more than ${maxCues} cues`);
     }
   }
   return lost[0] === undefined ? null : { count: lost.length, total: segments.length, reason: lost[0].message };
+}
+
+/** Returns what of the cues their Period presents (ISO/IEC 23009-1 §5.3.2.1): its file may have those of other Periods, too. */
+function cuesWithin(cues: readonly Cue[], { span, offsetS }: Segment): readonly Cue[] {
+  if (span === undefined || offsetS === null) return cues;
+  const [fromS, toS] = [span.startS - offsetS, span.endS - offsetS];
+  const shown = cues.filter(({ startS, endS }) => startS < toS && endS > fromS);
+  return shown.map((cue) => ({ ...cue, startS: Math.max(cue.startS, fromS), endS: Math.min(cue.endS, toS) }));
 }
 
 const isVtt = (bytes: Uint8Array): boolean => Buffer.from(bytes.subarray(0, 9)).toString().includes("WEBVTT");
