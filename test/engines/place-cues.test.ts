@@ -63,6 +63,26 @@ describe("cues of HLS segments are put where their media are", () => {
     expect(starts(parts, 1, (timeline) => timeline * 10)).toEqual([0, 10]);
   });
 
+  describe("if their list lacks discontinuities of the media, or has others", () => {
+    // 20 s with times from 10 s, after that 20 s with times from 10 s again.
+    const offsetOf = (timeline: number) => [0, 20][timeline];
+    const segment = (fromS: number, timeline: number, mpegTsS: number) => {
+      return { cues: [cue(1, 2)], map: { localS: 0, mpegTs: mpegTsS * 90_000 }, place: place(fromS, 10, timeline) };
+    };
+
+    it("by the timeline whose times put all of them into their segment", () => {
+      const parts = [segment(0, 0, 10), segment(10, 0, 20), segment(20, 0, 10), segment(30, 0, 20)];
+      expect(starts(parts, 10, offsetOf)).toEqual([1, 11, 21, 31]);
+      expect(starts([segment(0, 0, 10), segment(20, 1, 30)], 10, offsetOf)).toEqual([1, 21]);
+    });
+
+    it("as they are stated if that puts one of them into its segment, or no timeline does", () => {
+      const late = { ...segment(20, 1, 10), cues: [cue(-9, -8, "a"), cue(1, 2, "b")] };
+      expect(starts([late], 10, offsetOf)).toEqual([11, 21]);
+      expect(starts([segment(0, 0, 10), segment(60, 1, 10)], 10, offsetOf)).toEqual([1, 21]);
+    });
+  });
+
   it("without a map by media time, if that puts them into their segments, else from the start", () => {
     const media = [{ cues: [cue(101, 102)], map: null, place: place(0) }];
     expect(starts(media, 100)).toEqual([1]);

@@ -60,19 +60,37 @@ function move(cues: readonly Cue[], byS: number): void {
   }
 }
 
-/** Returns the seconds from the times of the cues to those of the file, as they are stated. */
-function shiftOf({ cues, place, map }: TextPart, { originS, offsetOf, cut }: MediaPosition): number {
+/**
+ * Returns the seconds from the times of the cues to those of the file, as they are stated. Of a segment that has none of its cues then: as they are on
+ * another timeline of the media, if all are in it then, as its list may lack discontinuities of the media (RFC 8216bis §4.4.4.3), or have others.
+ */
+function shiftOf(part: TextPart, { originS, offsetOf, cut }: MediaPosition): number {
+  const { cues, place, map } = part;
   if (place === null) return cut?.zeroS ?? 0;
   const { timeline, offsetS, fromS } = place;
   if (offsetS !== null) return offsetS - originS;
-  const addedS = offsetOf(timeline) ?? 0;
-  if (map !== null) {
+  const shiftWith = (addedS: number) => {
+    if (map === null) return addedS - originS;
     const shiftS = map.mpegTs / ticksPerSecond - map.localS + addedS - originS;
     // Timestamps wrap: the first cue is where it is nearest to its segment. A map may be far from its cues.
     const wraps = Math.round((fromS - shiftS - (cues[0]?.startS ?? 0)) / wrapS);
     return shiftS + wraps * wrapS;
+  };
+  const statedS = shiftWith(offsetOf(timeline) ?? 0);
+  if (cues.length === 0 || countIn(part, statedS) > 0) return statedS;
+  const others = [...offsetsFrom(offsetOf, timeline, -1), ...offsetsFrom(offsetOf, timeline, 1)];
+  return others.map(shiftWith).find((shiftS) => countIn(part, shiftS) === cues.length) ?? statedS;
+}
+
+const maxTimelines = 64;
+
+/** Yields the offsets of the timelines before one, or after it, the nearest first. */
+function* offsetsFrom(offsetOf: MediaPosition["offsetOf"], timeline: number, step: 1 | -1): Generator<number> {
+  for (let n = 1; n <= maxTimelines; n++) {
+    const offset = offsetOf(timeline + n * step);
+    if (offset === undefined) return;
+    yield offset;
   }
-  return addedS - originS;
 }
 
 /** Segments are cut where cues are long. */
@@ -90,12 +108,12 @@ function countsFromStart(parts: readonly TextPart[], media: MediaPosition): bool
 }
 
 function countWithin(parts: readonly TextPart[], shift: (part: TextPart) => number): number {
-  return parts.reduce((sum, part) => {
-    if (part.place === null) return sum;
-    const { fromS, lastsS } = part.place;
-    const shiftS = shift(part);
-    const isWithin = ({ startS, endS }: Cue) =>
-      endS + shiftS >= fromS - toleranceS && startS + shiftS <= fromS + lastsS + toleranceS;
-    return sum + part.cues.filter(isWithin).length;
-  }, 0);
+  return parts.reduce((sum, part) => sum + countIn(part, shift(part)), 0);
+}
+
+/** Returns how many cues of a segment are in it if they are moved by so many seconds. */
+function countIn({ cues, place }: TextPart, shiftS: number): number {
+  if (place === null) return 0;
+  const [fromS, toS] = [place.fromS - toleranceS, place.fromS + place.lastsS + toleranceS];
+  return cues.filter(({ startS, endS }) => endS + shiftS >= fromS && startS + shiftS <= toS).length;
 }
