@@ -39,7 +39,7 @@ async function start(): Promise<void> {
   }
   const drain = new AbortController();
   await using opened = new AsyncDisposableStack();
-  const { app, metricsApp, runner, webhooks, library } = await openServices(config, logger, drain.signal, opened);
+  const { app, metricsApp, background } = await openServices(config, logger, drain.signal, opened);
   if (metricsApp) {
     await listen(metricsApp, "METRICS_HOST and METRICS_PORT", {
       ...config.listenMetrics,
@@ -47,16 +47,12 @@ async function start(): Promise<void> {
     });
   }
   await listen(app, "HOST and PORT", { ...config.listen, backlog: waitingConnections });
-  runner?.start();
-  webhooks?.start();
-  if (config.role !== "api") library?.start();
+  for (const work of background) work.start();
   const services = opened.move();
   stopOnSignal({ logger, logClosed: output.closed, delayMs: config.drainMs + stopMs }, async (err) => {
     drain.abort();
-    // Requeues its tasks while requests finish; closing `services` waits for it and reports its error.
-    runner?.stop().catch(() => {});
-    webhooks?.stop().catch(() => {});
-    library?.stop().catch(() => {});
+    // Running tasks are requeued while requests finish; closing `services` waits for it and reports errors.
+    for (const work of background) work.stop().catch(() => {});
     if (!err) await wait(config.drainMs);
     await services.disposeAsync();
   });

@@ -33,9 +33,16 @@ import { createWebhooks } from "./webhooks/webhooks.ts";
 /** Connections of `METRICS_PORT`, in addition to those of the service. */
 const maxMetricsConnections = 64;
 
+/** What a process does besides serving requests. */
+interface BackgroundWork {
+  start(): void;
+  /** Resolves once nothing is being done any more; safe to call twice. */
+  stop(): Promise<void>;
+}
+
 /**
  * Opens what the role needs and puts it on `opened`, which closes it in reverse order: first the app,
- * which lets requests in flight finish, then the runner, then what both use.
+ * which lets requests in flight finish, then the background work, then what both use.
  *
  * @throws Error that names the setting, the rule and the value.
  */
@@ -47,13 +54,13 @@ export async function openServices(
 ) {
   const parts = await openParts(config, logger, opened);
   const { metrics } = parts;
-  const runsTasks = config.role !== "api";
-  const webhooks = runsTasks ? openWebhooks(config.webhook, parts, opened) : undefined;
   const library = await openLibraryOf(config, parts, opened);
-  const runner = runsTasks ? openRunner(config, { ...parts, library }, opened) : undefined;
-  const ofProcess = { logger, drainSignal };
+  const background: BackgroundWork[] = library === undefined ? [] : [library];
+  if (config.role !== "api") {
+    background.push(openWebhooks(config.webhook, parts, opened), openRunner(config, { ...parts, library }, opened));
+  }
   const server = { ...config.server, maxConnections: maxConnectionsOfProcess() };
-  const served = { ...parts, ...ofProcess, observer: metrics.app };
+  const served = { ...parts, drainSignal, observer: metrics.app };
   const openApp = async () => {
     const keys = await openKeys(config.keys, parts, opened);
     const linkSecret = openSecretFile(join(resolve(config.files.folder), "link.secret"));
@@ -61,11 +68,10 @@ export async function openServices(
   };
   const app = await (config.role === "worker" ? buildWorkerApp(served, server) : openApp());
   opened.defer(() => app.close());
-  if (config.listenMetrics === undefined) return { app, metricsApp: undefined, runner, webhooks, library };
-  const maxConnections = maxMetricsConnections;
-  const metricsApp = await buildMetricsApp({ ...ofProcess, metrics }, { ...server, maxConnections });
-  opened.defer(() => metricsApp.close());
-  return { app, metricsApp, runner, webhooks, library };
+  const metricsServer = { ...server, maxConnections: maxMetricsConnections };
+  const metricsApp = config.listenMetrics && (await buildMetricsApp({ logger, drainSignal, metrics }, metricsServer));
+  if (metricsApp !== undefined) opened.defer(() => metricsApp.close());
+  return { app, metricsApp, background };
 }
 
 type Parts = Awaited<ReturnType<typeof openParts>>;

@@ -24,7 +24,7 @@ export interface Library {
    * disk hangs, a process that fills the library does it later.
    */
   remove(task: Task): Promise<void>;
-  /** Fills the library from now on: at once, and again every minute what could not be done. */
+  /** Fills the library from now on, if this process does: at once, and again every minute what could not be done. */
   start(): void;
   /** Resolves once nothing is written any more; safe to call twice. */
   stop(): Promise<void>;
@@ -85,7 +85,7 @@ export async function openLibrary(options: LibraryOptions): Promise<Library> {
       else if (removal !== undefined && options.isFiller) await removeNow(task, removal.files);
     },
     start() {
-      if (filled !== undefined) return;
+      if (!options.isFiller || filled !== undefined) return;
       unsubscribe = store.events.subscribe(({ type, state }) => {
         if (type === "deleted" || state === "succeeded") wakeUp.abort();
       });

@@ -428,6 +428,8 @@ describe("removing a task's files from the library", () => {
     });
     const { id, succeed } = await add(filler, known);
     const task = await succeed();
+    // It does not fill the library, also if it is started.
+    api.start();
     filler.start();
     await vi.waitUntil(() => asking.length > 0 && jobsOf(id).length === 0, 60_000);
     await Promise.all(asking);
