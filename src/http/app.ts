@@ -95,11 +95,11 @@ export async function buildApp(parts: AppParts, settings: AppSettings): Promise<
     timeoutMs: infoTimeoutMs,
     concurrency: infoConcurrency,
   });
+  const thumbnails = new Thumbnails({ client, timeoutMs: infoTimeoutMs });
   const app = createBaseApp(parts, settings.server, () => {
     infoCache.stop();
     thumbnails.stop();
   });
-  const thumbnails = new Thumbnails({ client, timeoutMs: infoTimeoutMs });
   const turns = new RequestTurns();
   const access = requireAccess(app, keys, origins, turns);
   limitRates(app, store.keys);
@@ -144,7 +144,7 @@ export interface WorkerAppParts extends BaseAppParts {
 /** The app of a process that only runs tasks: it serves `/health/` alone. */
 export async function buildWorkerApp(parts: WorkerAppParts, settings: ServerSettings): Promise<App> {
   const { store, resolver, drainSignal } = parts;
-  const app = createBaseApp(parts, settings, () => {});
+  const app = createBaseApp(parts, settings);
   return serveOnly(app, settings, ": this process only runs tasks", async () => {
     await app.register(healthRoutes, { store, drainSignal, unenforced: resolver?.unenforced });
   });
@@ -156,7 +156,7 @@ export interface MetricsAppParts extends BaseAppParts {
 
 /** The app of the port for metrics: it serves `/metrics` alone. */
 export async function buildMetricsApp(parts: MetricsAppParts, settings: ServerSettings): Promise<App> {
-  const app = createBaseApp(parts, settings, () => {});
+  const app = createBaseApp(parts, settings);
   return serveOnly(app, settings, ": this port only serves /metrics", async () => {
     await app.register(openMetricsRoutes, { metrics: parts.metrics });
   });

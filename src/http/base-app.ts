@@ -56,7 +56,7 @@ export interface ServerSettings extends Omit<ConnectionLimits, "isProxy"> {
 export function createBaseApp(
   { logger, observer, drainSignal }: BaseAppParts,
   { allowedHosts, allowedOrigins, trustedProxies, finishMs = 7_000, ...connections }: ServerSettings,
-  stop: () => void,
+  stop: () => void = () => {},
 ): FastifyInstance {
   const isProxy = createProxyCheck(trustedProxies);
   const app: FastifyInstance = Fastify({

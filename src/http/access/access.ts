@@ -7,7 +7,7 @@ import { ServiceError } from "../../model/errors.ts";
 import type { KeyRing } from "../../keys/key-ring.ts";
 import { secretOfBearer } from "../server/header-fields.ts";
 import { problems } from "../responses/problem.ts";
-import { earlyCorsHeaders, type Origins } from "../server/origins.ts";
+import type { Origins } from "../server/origins.ts";
 import { endResponse } from "../server/server.ts";
 import type { RequestTurns } from "./request-turns.ts";
 
@@ -127,7 +127,7 @@ function breakOffOnRemoval(
     breakOffUnless(isAdmitted, response, errorOf) {
       // The client may have disconnected meanwhile.
       if (response.destroyed) return;
-      const breakOff = () => endResponse(response, errorOf(), earlyCorsHeaders(origins, response.req.headers.origin));
+      const breakOff = () => endResponse(response, errorOf(), origins);
       inFlight.set(response, [isAdmitted, breakOff]);
       response.once("close", () => inFlight.delete(response));
     },

@@ -31,8 +31,7 @@ export function drainOnClose(app: FastifyInstance, finishMs: number, stop: () =>
   function closeAll(): void {
     for (const socket of sockets) {
       const response = pendingResponse(socket);
-      if (response === undefined) continue;
-      endResponse(response, shutdownError(), earlyCorsHeaders(origins, response.req.headers.origin));
+      if (response !== undefined) endResponse(response, shutdownError(), origins);
     }
     app.server.closeAllConnections();
   }

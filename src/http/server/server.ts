@@ -138,13 +138,15 @@ function closeWithProblem(socket: Socket, error: ServiceError, own: Record<strin
 }
 
 /**
- * Ends a response that cannot be sent: with `error`, as above, if it has not begun; else its connection is reset, as the mere end could be
- * taken for that of the response. The log says the error.
+ * Ends a response that cannot be sent: with `error`, as above, which pages of `origins` may read, if it has not begun; else its connection is
+ * reset, as the mere end could be taken for that of the response. The log says the error.
  */
-export function endResponse(response: ServerResponse, error: ServiceError, own: Record<string, string>): void {
+export function endResponse(response: ServerResponse, error: ServiceError, origins: Origins): void {
   const { socket, headersSent, req } = response;
   if (headersSent) resetConnection(response);
-  else if (socket instanceof Socket) closeWithProblem(socket, error, own, req.method);
+  else if (socket instanceof Socket) {
+    closeWithProblem(socket, error, earlyCorsHeaders(origins, req.headers.origin), req.method);
+  }
   response.destroy(error);
 }
 
