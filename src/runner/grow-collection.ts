@@ -10,7 +10,8 @@ import type { Resolver } from "../resolvers/resolver.ts";
 import type { NewMember } from "../stores/store-types.ts";
 import { videoOptions } from "../stores/video-keys.ts";
 import { chooseEntries, type EntryChoice, metadataOf } from "./choice/entries.ts";
-import { readInTurn, type ReadingRun, type ReadingTurns } from "./read-in-turn.ts";
+import { readInTurn, type ReadingTurns } from "./read-in-turn.ts";
+import type { TaskRun } from "./task-lease.ts";
 
 /** No further member may be queued now. */
 export class GrowthPaused extends Error {
@@ -34,12 +35,12 @@ export interface GrowCollectionDeps extends ReadingTurns {
  * the wanted entries is there; Interruption
  */
 export async function growCollection(
-  task: Task,
+  run: TaskRun,
   found: PageInfo | undefined,
   deps: GrowCollectionDeps,
-  run: ReadingRun,
 ): Promise<void> {
   const { taskLease } = run;
+  const { task } = run.claim;
   let { growth } = task;
   let info = task.info;
   if (found !== undefined) {
@@ -68,9 +69,9 @@ async function readSlice(
   { url, owner }: Task,
   next: string | undefined,
   deps: GrowCollectionDeps,
-  run: ReadingRun,
+  run: TaskRun,
 ): Promise<PageInfo> {
-  const { signal } = run;
+  const { signal } = run.controller;
   signal.throwIfAborted();
   const read = () => deps.resolver.resolve(new URL(url), { signal, owner, entriesCursor: next });
   const page: unknown = await readInTurn(read, run, deps);

@@ -1,4 +1,4 @@
-import type { Download, Embedding, Engine } from "../engines/engine.ts";
+import type { Download, DownloadJob, Embedding, Engine } from "../engines/engine.ts";
 import type { FileStore } from "../files/files.ts";
 import type { Library } from "./library/library.ts";
 import { isServiceError, ServiceError } from "../model/errors.ts";
@@ -17,9 +17,9 @@ import { checkFile } from "./check-file.ts";
 import { downloadTarget, type Target } from "./download-target.ts";
 import { listFiles } from "./list-files.ts";
 import type { ProgressReport } from "./progress.ts";
-import { readInTurn, type ReadingRun, type ReadingTurns } from "./read-in-turn.ts";
+import { readInTurn, type ReadingTurns } from "./read-in-turn.ts";
 import type { StorageLimit } from "./storage-limit.ts";
-import { Interruption } from "./task-lease.ts";
+import { Interruption, type TaskRun } from "./task-lease.ts";
 
 export interface ProduceFileDeps extends ReadingTurns {
   resolver: Resolver;
@@ -38,14 +38,6 @@ export interface ProduceFileDeps extends ReadingTurns {
   maxLiveS: number;
 }
 
-interface ProduceFileRun extends ReadingRun {
-  progress: ProgressReport;
-  /** Aborted when a recording is to end. */
-  finish: AbortSignal;
-  /** What the key of the task's owner leaves at the start, bytes; undefined: any number. */
-  bytesLeft: number | undefined;
-}
-
 /** The members of a task that describe its result. */
 type ProducedFiles = { file: TaskFile; files: ResultFile[] };
 
@@ -55,18 +47,23 @@ type ProducedFiles = { file: TaskFile; files: ResultFile[] };
  * again because its URLs have expired find the same format, if it is still there.
  *
  * @throws ServiceError of the resolver, `readInTurn`, the engine, the file store and `chooseFormat`; `quota_exceeded`
- * if the download is larger than `run.bytesLeft`; `disk_full` if too little space is free; `signal.reason` if aborted
+ * if the download is larger than `bytesLeft` of the claim; `disk_full` if too little space is free; `signal.reason` if aborted
  * before the result is being saved.
  */
-export async function produceFile(task: Task, deps: ProduceFileDeps, run: ProduceFileRun): Promise<ProducedFiles> {
+export async function produceFile(
+  run: TaskRun,
+  progress: ProgressReport,
+  deps: ProduceFileDeps,
+): Promise<ProducedFiles> {
   const { resolver, files } = deps;
-  const { taskLease, progress, signal } = run;
-  const limit = fileLimit(deps, run.bytesLeft);
+  const { claim, taskLease } = run;
+  const { task } = claim;
+  const { signal } = run.controller;
+  const limit = fileLimit(deps, claim.bytesLeft);
   signal.throwIfAborted();
   await assertFreeSpace(deps);
   const before = earlierProgress(task);
-  const hasProgressed = () => (progress.bytes ?? 0) > (before.downloaded_bytes ?? 0);
-  const stalledCount = () => (hasProgressed() ? 0 : run.stalledCount);
+  const stalledCount = () => (progress.hasProgressed ? 0 : claim.stalledCount);
   let skips: Skips = { segments: [], warnings: [] };
   // It starts while the page is read.
   deps.engine.prepare?.();
@@ -75,7 +72,7 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
     signal,
     inTurn(read, isFirst) {
       const change = isFirst ? { progress: { stage: "resolving", ...before } as const } : {};
-      return readInTurn(read, { ...run, stalledCount: stalledCount() }, deps, change);
+      return readInTurn(read, run, deps, { stalledCount: stalledCount(), change });
     },
     saveInfo: (info, isFirst) =>
       taskLease.updateWithRetry(
@@ -90,7 +87,13 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
       const folder = await files.openWorkFolder(task.id);
       signal.throwIfAborted();
       skips = await findSkips(current.page, task.options, deps.findSkips, signal);
-      return downloadWithin(limit, current, { folder, options: task.options, ...skips }, deps, run);
+      const planned = planDownload(current, task.options, skips.segments);
+      const job = { ...planned, folder, maxBytes: limit.bytes, maxLiveS: deps.maxLiveS };
+      const onWaiting = (isWaiting: boolean) => progress.waitFor(isWaiting ? "host" : null);
+      const running = { signal, finish: run.finish.signal, onProgress: progress.report, onWaiting };
+      return deps.engine.download(job, running).catch((error: unknown) => {
+        throw withLimit(error, limit);
+      });
     },
     get bytes() {
       return progress.bytes ?? 0;
@@ -103,13 +106,18 @@ export async function produceFile(task: Task, deps: ProduceFileDeps, run: Produc
   const warnings = [...target.warnings, ...listWarnings(download, target, task.options, skips)];
   await deps.library?.expect(task.id, task.owner);
   await files.saveResult(task.id, download.path, others);
-  const title = target.page.title ?? nameInPath(task.url);
-  const { path, ext, mime_type, size, sha256, duration, width, height } = download;
-  const medium = { kind: "media", path, ext, mime_type, size, sha256 } as const;
-  const listed = listFiles(medium, download.others, { title, id: task.id });
-  const { name } = listed[0];
-  const url = `/tasks/${task.id}/file`;
-  return { file: { name, mime_type, size, sha256, duration, width, height, url, warnings }, files: listed };
+  return describeFiles(download, warnings, { id: task.id, title: target.page.title ?? nameInPath(task.url) });
+}
+
+function describeFiles(
+  { path, ext, mime_type, size, sha256, duration, width, height, others }: Download,
+  warnings: FileWarning[],
+  named: { id: string; title: string | null },
+): ProducedFiles {
+  const files = listFiles({ kind: "media", path, ext, mime_type, size, sha256 }, others, named);
+  const { name } = files[0];
+  const url = `/tasks/${named.id}/file`;
+  return { file: { name, mime_type, size, sha256, duration, width, height, url, warnings }, files };
 }
 
 /** Returns what the file lacks of what its page says, and of what was asked for and is not listed. */
@@ -152,43 +160,28 @@ function fileLimit({ maxFileBytes, storage: { maxBytes } }: ProduceFileDeps, byt
   return limits.reduce((least, limit) => (limit.bytes < least.bytes ? limit : least));
 }
 
-async function downloadWithin(
-  limit: FileLimit,
+/** Returns what the engine is to download and write, but for where, how much, and how long. */
+function planDownload(
   { page, choice }: Target,
-  { folder, options, segments }: { folder: string; options: TaskOptions; segments: readonly SkipSegment[] },
-  { engine, maxLiveS }: ProduceFileDeps,
-  { progress, signal, finish }: ProduceFileRun,
-): Promise<Download> {
+  options: TaskOptions,
+  segments: readonly SkipSegment[],
+): Omit<DownloadJob, "folder" | "maxBytes" | "maxLiveS"> {
   const [marked, skipped] = options.skip_mode === "chapters" ? [segments, []] : [[], segments];
-  const about = {
+  const ranges = rangesToKeep(options, skipped);
+  const audioOnly = options.audio_only === true || isOfVideo(choice.format, page);
+  const { max_height, preferred_codecs } = options;
+  return {
+    ...chooseAudio(page, choice, options).tracks,
+    preference: audioOnly ? {} : { ...(max_height && { max_height }), ...(preferred_codecs && { preferred_codecs }) },
     pageUrl: pageUrlOf(page),
     description: describeMedia(page, marked),
     embed: embeddingOf(options, marked.length > 0),
-  };
-  const ranges = rangesToKeep(options, skipped);
-  const audioOnly = options.audio_only === true || isOfVideo(choice.format, page);
-  const isAudioFile = audioOnly || ranges.length > 0;
-  const texts = { subtitles: chooseSubtitles(page, options).wanted, ownSubtitles: ownLanguages(options) };
-  const { tracks } = chooseAudio(page, choice, options);
-  const { max_height, preferred_codecs } = options;
-  const job = {
-    ...tracks,
-    preference: audioOnly ? {} : { ...(max_height && { max_height }), ...(preferred_codecs && { preferred_codecs }) },
-    ...about,
     audioOnly,
-    isAudioFile,
-    ...texts,
+    isAudioFile: audioOnly || ranges.length > 0,
+    subtitles: chooseSubtitles(page, options).wanted,
+    ownSubtitles: ownLanguages(options),
     ranges,
-    folder,
-    maxBytes: limit.bytes,
-    maxLiveS,
   };
-  try {
-    const onWaiting = (isWaiting: boolean) => progress.waitFor(isWaiting ? "host" : null);
-    return await engine.download(job, { signal, finish, onProgress: progress.report, onWaiting });
-  } catch (error) {
-    throw withLimit(error, limit);
-  }
 }
 
 /** Whether the page lists audio also as that of video in the same media: else, if media have video is known only when they are there. */

@@ -47,6 +47,10 @@ export function createProgressReport({ before, save, onBytes }: ProgressReportOp
     get bytes(): number | null {
       return bytes;
     },
+    /** Whether the run has added bytes to those of earlier runs. */
+    get hasProgressed(): boolean {
+      return (bytes ?? 0) > (bytesBefore ?? 0);
+    },
     close: saver.close,
   };
 }

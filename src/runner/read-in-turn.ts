@@ -2,15 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { KeyedMutex } from "../async/keyed-mutex.ts";
 import type { TaskChange } from "../feed/task-changes.ts";
 import { ServiceError } from "../model/errors.ts";
-import type { TaskLease } from "./task-lease.ts";
-
-/** A run that reads the page of its task. */
-export interface ReadingRun {
-  taskLease: TaskLease;
-  /** Of the claim. */
-  stalledCount: number;
-  signal: AbortSignal;
-}
+import type { TaskRun } from "./task-lease.ts";
 
 /** What the readings of pages in this process have in common. */
 export interface ReadingTurns {
@@ -29,15 +21,15 @@ const maxStalled = 5;
  * or another page that was read beside it. After two, no two such pages are read at a time. After more, `read` also
  * waits, so that kills in quick succession are not taken for the page's fault. Other tasks run meanwhile.
  *
- * @param change Of the task, stored with the count before `read` is called.
+ * @param options `stalledCount`: default that of the claim; `change`: of the task, stored with the count before `read` is called.
  * @throws ServiceError `internal` after five; `signal.reason` or an AbortError if aborted before `read` is called;
  * errors of `read` and the lease.
  */
 export async function readInTurn<T>(
   read: () => Promise<T>,
-  { taskLease, stalledCount, signal }: ReadingRun,
+  { claim, taskLease, controller: { signal } }: TaskRun,
   { mutex, crashPauseMs = 4_000 }: ReadingTurns,
-  change: TaskChange = {},
+  { stalledCount = claim.stalledCount, change = {} }: { stalledCount?: number; change?: TaskChange } = {},
 ): Promise<T> {
   const countedRead = async () => {
     await taskLease.updateWithRetry(change, { stalledCount: stalledCount + 1 });

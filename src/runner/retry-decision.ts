@@ -13,7 +13,12 @@ export interface RetryRules {
   random: () => number;
 }
 
-type FailedRun = RetryRules & { hasProgressed: boolean };
+interface FailedRun {
+  /** Its number, from 1. */
+  attempt: number;
+  /** Whether it has added bytes to the download. */
+  hasProgressed: boolean;
+}
 
 /** The change of the task, and the delay before its retry if there is one. */
 interface RetryDecision {
@@ -22,16 +27,16 @@ interface RetryDecision {
 }
 
 /**
- * Decides what a failure of attempt number `attempt` (from 1) means: a retry if it is retryable and attempts
+ * Decides what the failure of a run means: a retry if it is retryable and attempts
  * are left, else `failed`. A run that a host has put off uses up no attempt: nothing was sent to the host, or it asked for a pause, by 429
  * or 503 with `Retry-After`, after the run had progressed. An error other than a `ServiceError` is an unexpected one (`internal`), not retried.
  */
-export function decideRetry(failure: unknown, attempt: number, rules: FailedRun): RetryDecision {
+export function decideRetry(failure: unknown, { attempt, hasProgressed }: FailedRun, rules: RetryRules): RetryDecision {
   const known = serviceErrorOf(failure);
   const { code, message, retryable, retryAfterS, isUntried, upstreamStatus } = known;
   const error = { code, message, retryable, ...statedUpstream(known) };
   const isPause = retryAfterS !== undefined && isPauseStatus(upstreamStatus);
-  if (isUntried || (isPause && rules.hasProgressed)) {
+  if (isUntried || (isPause && hasProgressed)) {
     const change = { state: "queued", attempts: attempt - 1, error } as const;
     return { change, delayMs: retryDelayMs(1, rules, retryAfterS) };
   }

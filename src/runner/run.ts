@@ -1,7 +1,6 @@
 import type { BaseLogger } from "pino";
 import { markStreamMs } from "../files/stream-journal.ts";
 import { logFieldsOf, ServiceError } from "../model/errors.ts";
-import type { Claim } from "../stores/store.ts";
 import type { PageInfo } from "../model/page-info.ts";
 import type { Task } from "../model/task.ts";
 import { traceIdOf } from "../model/trace-context.ts";
@@ -9,7 +8,7 @@ import { PlaylistFound } from "./choice/entries.ts";
 import { growCollection, type GrowCollectionDeps, GrowthPaused } from "./grow-collection.ts";
 import { decideRetry, type RetryRules } from "./retry-decision.ts";
 import type { PartialDownloads } from "./storage-limit.ts";
-import { Interruption, type TaskLease } from "./task-lease.ts";
+import { Interruption, type TaskRun } from "./task-lease.ts";
 import { removeUnneededFiles } from "./file-cleanup.ts";
 import { produceFile, type ProduceFileDeps } from "./produce-file.ts";
 import { createProgressReport, type ProgressReport } from "./progress.ts";
@@ -45,16 +44,6 @@ interface RunOutcome {
   code?: string;
 }
 
-export interface TaskRun {
-  claim: Claim;
-  host: string;
-  taskLease: TaskLease;
-  /** Aborted with an `Interruption`, or when the run lasts too long. */
-  controller: AbortController;
-  /** Aborted when a recording is to end with what there is. */
-  finish: AbortController;
-}
-
 /**
  * Runs a claimed task and stores and logs the outcome. Never rejects; if the outcome cannot be stored, the
  * lease expires and the task is claimed again.
@@ -78,13 +67,11 @@ export async function runTask(run: TaskRun, deps: RunDeps): Promise<void> {
   logger.info({ ...about, ...(stalledCount > 0 && { stalledCount }) }, "run started");
   let end: RunEnd;
   try {
-    end = await (task.kind === "collection" ? grow(run, undefined, deps) : succeed(run, progress, deps));
+    end = await (task.kind === "collection" ? grow(run, undefined, deps) : saveFileOrGrow(run, progress, deps));
   } catch (error) {
     await progress.close();
     const { aborted, reason } = controller.signal;
-    const hasProgressed = (progress.bytes ?? 0) > (task.progress?.downloaded_bytes ?? 0);
-    const downloadedBytes = progress.bytes ?? undefined;
-    end = await storeFailure(aborted ? reason : error, run, { ...deps, hasProgressed, downloadedBytes });
+    end = await storeFailure(aborted ? reason : error, run, progress, deps);
   }
   clearTimeout(timer);
   clearInterval(marking);
@@ -113,7 +100,7 @@ interface RunEnd {
 }
 
 /** Produces and stores the task's file, or has it grow if it is for the entries of a playlist. */
-async function succeed(run: TaskRun, progress: ProgressReport, deps: RunDeps): Promise<RunEnd> {
+async function saveFileOrGrow(run: TaskRun, progress: ProgressReport, deps: RunDeps): Promise<RunEnd> {
   try {
     return await saveFile(run, progress, deps);
   } catch (error) {
@@ -124,19 +111,15 @@ async function succeed(run: TaskRun, progress: ProgressReport, deps: RunDeps): P
 }
 
 /** @param found The playlist, if it has just been read. */
-async function grow(
-  { claim: { task, stalledCount }, taskLease, controller: { signal } }: TaskRun,
-  found: PageInfo | undefined,
-  deps: RunDeps,
-): Promise<RunEnd> {
+async function grow(run: TaskRun, found: PageInfo | undefined, deps: RunDeps): Promise<RunEnd> {
   try {
-    await growCollection(task, found, deps, { taskLease, stalledCount, signal });
+    await growCollection(run, found, deps);
     return { outcome: { kind: "grown" }, message: "collection has its members" };
   } catch (error) {
     if (!(error instanceof GrowthPaused)) throw error;
     const runAfter = new Date(deps.now().getTime() + growthPauseMs);
-    const retry = { retry_at: runAfter.toISOString(), attempts: task.attempts - 1 };
-    await taskLease.updateWithRetry({ state: "queued", ...retry }, { runAfter });
+    const retry = { retry_at: runAfter.toISOString(), attempts: run.claim.task.attempts - 1 };
+    await run.taskLease.updateWithRetry({ state: "queued", ...retry }, { runAfter });
     const message = "collection waits: the queue or its key's quota is full";
     return { outcome: { kind: "requeued" }, message, fields: { delayMs: growthPauseMs } };
   }
@@ -145,37 +128,22 @@ async function grow(
 /** How long a collection waits for the queue or the quota of its owner. */
 const growthPauseMs = 2_000;
 
-async function saveFile(
-  { claim, taskLease, controller, finish }: TaskRun,
-  progress: ProgressReport,
-  deps: RunDeps,
-): Promise<RunEnd> {
-  const { task, stalledCount, bytesLeft } = claim;
-  const { file, files } = await produceFile(task, deps, {
-    taskLease,
-    stalledCount,
-    progress,
-    signal: controller.signal,
-    finish: finish.signal,
-    bytesLeft,
-  });
+async function saveFile(run: TaskRun, progress: ProgressReport, deps: RunDeps): Promise<RunEnd> {
+  const { file, files } = await produceFile(run, progress, deps);
   await progress.close();
   const succeeded = { state: "succeeded", file, files, error: null } as const;
   const bytes = files.reduce((sum, { size }) => sum + size, 0);
-  await deps.storage.save(bytes, (limit) => taskLease.updateWithRetry(succeeded, limit));
+  await deps.storage.save(bytes, (limit) => run.taskLease.updateWithRetry(succeeded, limit));
   const warnings = file.warnings?.map(({ code }) => code) ?? [];
   const fields = { bytes: file.size, ...(warnings.length > 0 && { warnings }) };
   return { outcome: { kind: "succeeded" }, message: "run succeeded", fields };
 }
 
-/** `hasProgressed`: the run has added bytes to the download. */
-type FailedRunDeps = RunDeps & { hasProgressed: boolean; downloadedBytes: number | undefined };
-
 /** Stores what the failure means for the task. Never rejects. */
-async function storeFailure(failure: unknown, run: TaskRun, deps: FailedRunDeps): Promise<RunEnd> {
+async function storeFailure(failure: unknown, run: TaskRun, progress: ProgressReport, deps: RunDeps): Promise<RunEnd> {
   try {
     if (failure instanceof Interruption) return await requeue(failure, run);
-    return await failOrRetry(failure, run, deps);
+    return await failOrRetry(failure, run, progress, deps);
   } catch (err) {
     if (err instanceof Interruption) return requeue(err, run);
     const message = "run ended, but storing its result failed; the task runs again once its lease has expired";
@@ -199,11 +167,12 @@ async function requeue(
 async function failOrRetry(
   failure: unknown,
   { claim: { task, bytesLeft }, taskLease }: TaskRun,
-  deps: FailedRunDeps,
+  { bytes, hasProgressed }: ProgressReport,
+  deps: RunDeps,
 ): Promise<RunEnd> {
-  const { change, delayMs } = decideRetry(failure, task.attempts, deps);
+  const { change, delayMs } = decideRetry(failure, { attempt: task.attempts, hasProgressed }, deps);
   const { code, message: reason, retryable } = change.error;
-  const mayStay = retryable && deps.partials.keep(task, deps.downloadedBytes, bytesLeft);
+  const mayStay = retryable && deps.partials.keep(task, bytes, bytesLeft);
   if (!retryable) deps.partials.forget(task);
   if ((change.state === "failed" || !mayStay) && (await taskLease.renew())) {
     await cleanUp({ ...task, ...change }, deps, mayStay);

@@ -4,8 +4,7 @@ import { logOutages } from "../async/outages.ts";
 import { hostOf } from "../model/url-parts.ts";
 import type { ClaimExceptions } from "../stores/rules.ts";
 import type { Claim, TaskStore } from "../stores/store.ts";
-import type { TaskRun } from "./run.ts";
-import { Interruption, startTaskLease } from "./task-lease.ts";
+import { Interruption, startTaskLease, type TaskRun } from "./task-lease.ts";
 
 /** Which tasks run, and how many. */
 export interface RunLimits {

@@ -190,10 +190,10 @@ export class PartialDownloads {
    * Returns whether the partial download of a task may stay: with those of the owner's other tasks it has no more bytes than the files of the owner
    * still may have.
    *
-   * @param bytes Undefined: as many as before.
+   * @param bytes `null`: as many as before.
    * @param bytesLeft Undefined: any number.
    */
-  keep({ id, owner }: Pick<Task, "id" | "owner">, bytes: number | undefined, bytesLeft: number | undefined): boolean {
+  keep({ id, owner }: Pick<Task, "id" | "owner">, bytes: number | null, bytesLeft: number | undefined): boolean {
     if (owner === undefined || bytesLeft === undefined) return true;
     const before = this.#kept.get(owner)?.byTask.get(id) ?? 0;
     this.forget({ id, owner });

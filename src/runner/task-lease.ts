@@ -5,6 +5,17 @@ import type { Grown, Growing } from "../stores/store-types.ts";
 import type { Task } from "../model/task.ts";
 import type { TaskChange } from "../feed/task-changes.ts";
 
+/** A run of a claimed task. */
+export interface TaskRun {
+  claim: Claim;
+  host: string;
+  taskLease: TaskLease;
+  /** Aborted with an `Interruption`, or when the run lasts too long. */
+  controller: AbortController;
+  /** Aborted when a recording is to end with what there is. */
+  finish: AbortController;
+}
+
 /** The lease of a claimed task during its run. */
 export interface TaskLease {
   /**
