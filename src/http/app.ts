@@ -128,7 +128,7 @@ export async function buildApp(parts: AppParts, settings: AppSettings): Promise<
     await app.register(eventRoutes, { store, keys, maxStreams: maxEventStreams, origins });
     await app.register(sessionRoutes, { access });
     await app.register(infoRoutes, { infoCache, resolver });
-    await app.register(thumbnailRoutes, { store, infoCache, thumbnails });
+    await app.register(thumbnailRoutes, { store, infoCache, thumbnails, sendFile });
     await app.register(healthRoutes, { store, drainSignal, unenforced: resolver.unenforced });
     if (metrics !== undefined) await app.register(adminMetricsRoutes, { metrics });
     if (web) await app.register(webRoutes);

@@ -8,9 +8,12 @@ import type { ResolveContext } from "../../src/resolvers/resolver.ts";
 import { Thumbnails } from "../../src/resolvers/thumbnails.ts";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
+import { openDiskFiles } from "../../src/files/disk.ts";
+import { makeFolder } from "../folder.ts";
 import { localClient } from "../net/client.ts";
 import { startUpstream, type Upstream } from "../net/upstream.ts";
 import { addIllustrated, illustrated, images } from "./images.ts";
+import { addFinishedTask } from "./finished-task.ts";
 import { listenApp, openApp } from "./open-app.ts";
 
 interface Site extends Upstream {
@@ -117,6 +120,30 @@ describe("GET /tasks/{id}/thumbnail", () => {
       expect(response.json()).toMatchObject({ code: "upstream_invalid" });
       expect(response.json().detail).toContain("2097152");
     }
+  });
+
+  it("is the task's cover if the site no longer sends its picture, until the files are removed", async () => {
+    const site = await startImageSite();
+    const files = openDiskFiles({ folder: makeFolder() });
+    const { app, store } = await build({ files });
+    const cover = { kind: "cover", name: "A film.png", mime_type: "image/png", content: images["image/png"] } as const;
+    const { id } = await addFinishedTask({ store, files }, Buffer.from("film"), {}, undefined, [cover]);
+    const thumbnailWith = async (listed: string) => {
+      await store.update(id, { info: illustrated(pageUrl, site.url(listed).href) });
+      return get(app, `/tasks/${id}/thumbnail`);
+    };
+    expect((await thumbnailWith("/jpeg")).rawPayload).toEqual(images["image/jpeg"]);
+    const response = await thumbnailWith("/expired");
+    expect(response.statusCode).toBe(200);
+    expect(response.rawPayload).toEqual(images["image/png"]);
+    expect(response.headers).toMatchObject({
+      "content-type": "image/png",
+      "cache-control": "private, max-age=3600",
+      "cross-origin-resource-policy": "same-origin",
+    });
+    expect(site.asked).toContain("/expired");
+    await app.inject({ method: "DELETE", url: `/tasks/${id}/file` });
+    expect((await thumbnailWith("/expired")).json()).toMatchObject({ status: 502, upstream_status: 404 });
   });
 
   it("tries at most three: the smallest that is wide enough, then the others in their order", async () => {

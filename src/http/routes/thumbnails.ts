@@ -7,12 +7,15 @@ import type { InfoCache } from "../../resolvers/info-cache.ts";
 import { urlForMessage } from "../../net/http-url.ts";
 import { maxEntries } from "../../model/entry.ts";
 import { PageInfo, pageUrlOf } from "../../model/page-info.ts";
+import type { Task } from "../../model/task.ts";
 import type { TaskStore } from "../../stores/store.ts";
 import { type Illustration, type TaggedImage, type Thumbnails, thumbnailTtlS } from "../../resolvers/thumbnails.ts";
 import { ConditionHeaders, findMatch } from "../responses/etag.ts";
 import { noContent } from "../responses/empty.ts";
+import type { SendFile, StoredFile } from "../responses/send-file.ts";
 import { untilClosed } from "../responses/turns.ts";
 import { requireTask } from "../access/ownership.ts";
+import { filesOf, findFile } from "./file.ts";
 import { parsePageUrl, refuseCutUrl } from "./page-url.ts";
 import { problems } from "../responses/problem.ts";
 import { infoErrors, InfoQuerySchema } from "./info.ts";
@@ -22,6 +25,7 @@ interface ThumbnailRoutesOptions {
   store: TaskStore;
   infoCache: InfoCache;
   thumbnails: Thumbnails;
+  sendFile: SendFile;
 }
 
 /** What is needed of a page's information; a resolver whose `output` has no thumbnails is one without any. */
@@ -68,7 +72,9 @@ const pageSchema = {
 const taskSchema = {
   operationId: "getTaskThumbnail",
   summary: "Get the thumbnail of a task",
-  description: "Reads one of the images in the `thumbnails` of its `info`.",
+  description:
+    "Reads one of the images in the `thumbnails` of its `info`. If that fails, and the task has a file of " +
+    "`kind` `cover`, it is that file.",
   tags: ["tasks"],
   params: TaskParams,
   headers,
@@ -89,17 +95,12 @@ const taskSchema = {
 /** Images for pages of this service, which load nothing from other hosts: addressed by page or task, never by their own URL. */
 export const thumbnailRoutes: FastifyPluginAsyncTypebox<ThumbnailRoutesOptions> = async (
   app,
-  { store, infoCache, thumbnails },
+  { store, infoCache, thumbnails, sendFile },
 ) => {
   const config = { startsWork: true };
 
   function send({ bytes, type, etag }: TaggedImage, request: FastifyRequest, reply: FastifyReply) {
-    reply.headers({
-      etag,
-      "cache-control": `private, max-age=${thumbnailTtlS}`,
-      "content-security-policy": "default-src 'none'",
-      "cross-origin-resource-policy": "same-origin",
-    });
+    reply.headers({ etag, ...imageHeaders });
     const isUnmodified = findMatch(request.headers["if-none-match"], etag) !== undefined;
     return isUnmodified ? reply.code(304).send() : reply.type(type).send(bytes);
   }
@@ -124,12 +125,32 @@ export const thumbnailRoutes: FastifyPluginAsyncTypebox<ThumbnailRoutesOptions> 
   });
 
   app.get("/tasks/:id/thumbnail", { config, schema: taskSchema }, async (request, reply) => {
-    const { id, info } = await requireTask(store, request);
-    const illustration = illustrationOf(info, { what: `task ${id}` });
+    const task = await requireTask(store, request);
+    const { id, info } = task;
     const wanted = { owner: request.sharer, signal: untilClosed(reply) };
-    return send(await thumbnails.get(illustration, wanted), request, reply);
+    try {
+      const illustration = illustrationOf(info, { what: `task ${id}` });
+      return send(await thumbnails.get(illustration, wanted), request, reply);
+    } catch (error) {
+      const cover = coverOf(task);
+      if (cover === undefined || !(error instanceof ServiceError)) throw error;
+      request.log.debug({ task: id, code: error.code, reason: error.message }, "the thumbnail is the task's cover");
+      return sendFile(request, reply.headers(imageHeaders), cover);
+    }
   });
 };
+
+const imageHeaders = {
+  "cache-control": `private, max-age=${thumbnailTtlS}`,
+  "content-security-policy": "default-src 'none'",
+  "cross-origin-resource-policy": "same-origin",
+};
+
+/** Returns the picture that was kept with the medium; undefined if the task has none now. */
+function coverOf(task: Task): StoredFile | undefined {
+  const cover = filesOf(task).find(({ kind }) => kind === "cover");
+  return cover && findFile(task, cover.name);
+}
 
 /** What a thumbnail is of, and which entry of that is meant. */
 interface Wanted {
