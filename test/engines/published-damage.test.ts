@@ -49,12 +49,59 @@ describe("Opus in an Ogg file that is kept as published", () => {
 
   it("has a warning if pages were removed and the others numbered anew, and none if it is whole", async () => {
     expect(await warnings([])).toEqual([]);
-    expect(await warnings([20])).toEqual(["frames_missing: packets of Opus are missing at 1 place"]);
-    expect(await warnings([10, 20, 21])).toEqual(["frames_missing: packets of Opus are missing at 2 places"]);
+    expect(await warnings([20])).toEqual(["frames_missing: packets of the audio are missing at 1 place"]);
+    expect(await warnings([10, 20, 21])).toEqual(["frames_missing: packets of the audio are missing at 2 places"]);
   });
 
   it("has none if much is left out, as recorders of calls leave out silence", async () => {
     expect(await warnings([3, 7, 11, 15, 19, 23, 27])).toEqual([]);
+  });
+});
+
+describe("packets of an Ogg file that is kept as published are missing if pages were removed and the others numbered anew", () => {
+  const write = (add: (writer: OggWriter) => void): Buffer => {
+    const path = nodeJoin(makeFolder(), "sound.ogg");
+    const fd = openSync(path, "w");
+    add(new OggWriter(fd));
+    closeSync(fd);
+    return readFileSync(path);
+  };
+  const missing = ["frames_missing: packets of the audio are missing at 1 place"];
+
+  it("of Vorbis", async () => {
+    const pages = pagesOf(readMedium("vorbis.ogg"));
+    const last = pages.length - 1;
+    const warnings = (left: number | null) => {
+      const kept = pages.filter((_, index) => index !== left);
+      const bytes = write((writer) => kept.forEach((page) => writer.copyPage(page)));
+      return fileWarnings("sound.ogg", "audio/ogg", [bytes]);
+    };
+    expect(await warnings(null)).toEqual([]);
+    expect(await warnings(last - 1)).toEqual(missing);
+  });
+
+  it("of FLAC", async () => {
+    const blockSize = 4096;
+    const streamInfo = Buffer.alloc(38);
+    streamInfo.writeUInt32BE(34);
+    for (const at of [4, 6]) streamInfo.writeUInt16BE(blockSize, at);
+    streamInfo.writeUIntBE(48_000 << 4, 14, 3);
+    const head = Buffer.concat([Buffer.from("\x7fFLAC\x01\0\0\x01fLaC", "latin1"), streamInfo]);
+    const comments = Buffer.concat([Buffer.from([0x84, 0, 0, 8]), Buffer.alloc(8)]);
+    const warnings = (left: number | null) => {
+      const bytes = write((writer) => {
+        writer.add(head, 0n, true);
+        writer.add(comments, 0n, true);
+        for (let i = 0; i < 60; i++) {
+          const frame = Buffer.concat([Buffer.from([0xff, 0xf8, 0xc9, 0x08, i]), Buffer.alloc(300, 0x55)]);
+          if (Math.floor(i / 10) !== left) writer.add(frame, BigInt((i + 1) * blockSize), i % 10 === 9);
+        }
+        writer.finish();
+      });
+      return fileWarnings("sound.ogg", "audio/ogg", [bytes]);
+    };
+    expect(await warnings(null)).toEqual([]);
+    expect(await warnings(3)).toEqual(missing);
   });
 });
 

@@ -2,7 +2,7 @@ import { countFragmentBreaks, type FragmentBreaks } from "../../../remux/mp4/fra
 import { countDamage, countDamagedLaces } from "../../../remux/matroska/damage.ts";
 import { countFlacFrames } from "../../../remux/audio-files/flac.ts";
 import { countOggBreaks } from "../../../remux/audio-files/ogg-pages.ts";
-import { countOpusGaps } from "../../../remux/audio-files/opus-gaps.ts";
+import { countPacketGaps } from "../../../remux/audio-files/packet-gaps.ts";
 import { countPacketBreaks, endsWithinPacket } from "../../../remux/mpeg-ts/breaks.ts";
 import { countAsfBreaks } from "./asf-breaks.ts";
 import { countAviBreaks } from "./avi-breaks.ts";
@@ -39,7 +39,7 @@ export function publishedDamage(path: string, isKept = false): string[] {
       : countAviBreaks(file) + countProgramStreamBreaks(file),
     "blocks of the file have damaged frames": isMatroska ? countDamagedLaces(file) : 0,
     "pages of the file are missing, damaged or out of order": oggBreaks,
-    "packets of Opus are missing": isOgg && oggBreaks === 0 ? countOpusGaps(file) : 0,
+    "packets of the audio are missing": isOgg && oggBreaks === 0 ? countPacketGaps(file) : 0,
     "the file has bytes that are not tags, or tags that are cut off,": countFlvBreaks(file),
     "pictures of the file are damaged": countDamagedPictures(file),
     "packets of the file are missing or damaged": countAsfBreaks(file),
