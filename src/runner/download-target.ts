@@ -8,7 +8,12 @@ import { type DownloadFormat, PageInfo, publicInfo } from "../model/page-info.ts
 import type { Task, TaskOptions } from "../model/task.ts";
 import { isManifest } from "../parsers/media-type.ts";
 import type { Resolver } from "../resolvers/resolver.ts";
+import type { TaskChange } from "../feed/task-changes.ts";
+import type { Progress } from "../model/progress.ts";
 import { PlaylistFound, withEntryMetadata } from "./choice/entries.ts";
+import type { ProgressReport } from "./progress.ts";
+import { readInTurn, type ReadingTurns } from "./read-in-turn.ts";
+import type { TaskRun } from "./task-lease.ts";
 import { chooseFormat, chooseIfListed, chooseInstead, type FormatChoice } from "../resolvers/choose-format.ts";
 
 /** What is downloaded, and the page that lists it. */
@@ -22,18 +27,8 @@ export interface Target {
 /** A page with what only its download needs. */
 type ResolvedPage = Omit<PageInfo, "formats"> & { formats: DownloadFormat[] };
 
-interface DownloadTargetDeps {
+export interface TargetDeps extends ReadingTurns {
   resolver: Resolver;
-  /** Calls `read`, which resolves the page and calls `saveInfo`, when it may be resolved. */
-  inTurn<T>(read: () => Promise<T>, isFirst: boolean): Promise<T>;
-  /** Stores what may be shown of the page, each time that it has been resolved. */
-  saveInfo(info: PageInfo, isFirst: boolean): Promise<void>;
-  /** Called when it begins to wait until the page may be read for the first time, and when it no longer does. */
-  onWaiting(isWaiting: boolean): Promise<void>;
-  download(target: Target): Promise<Download>;
-  /** Bytes on the disk. */
-  readonly bytes: number;
-  signal: AbortSignal;
 }
 
 /** How many formats in turn may be ones of which the server has nothing. */
@@ -49,31 +44,37 @@ const maxRefreshes = 20;
  * §6.3.4), unless the task asks for that very format.
  *
  * @throws the error of `download` if URLs without new bytes are refused again, or are the same as before; the errors of
- * the resolver, `inTurn`, `saveInfo` and `chooseFormat`; `no_media` if the resolver does not look for formats; PlaylistFound if
- * the task is for entries, and its page lists some and no format; `signal.reason`
+ * the resolver, `readInTurn`, the lease and `chooseFormat`; `no_media` if the resolver does not look for formats; PlaylistFound if
+ * the task is for entries, and its page lists some and no format; the reason of the run's abort
  */
 export async function downloadTarget(
-  task: Task,
-  deps: DownloadTargetDeps,
+  run: TaskRun,
+  progress: ProgressReport,
+  deps: TargetDeps,
+  download: (target: Target) => Promise<Download>,
 ): Promise<{ target: Target; download: Download }> {
-  let target = await resolveTarget(task, chooseIfListed(task.info, task.options), deps, true);
+  const { task, stalledCount } = run.claim;
+  const resolve = (before: FormatChoice | null, isFirst: boolean) =>
+    resolveTarget(before, { run, deps, isFirst, stalledCount: progress.hasProgressed ? 0 : stalledCount });
+  let target = await resolve(chooseIfListed(task.info, task.options), true);
   let refusal: unknown;
   for (let refreshes = 0; ; refreshes += 1) {
-    const bytesBefore = deps.bytes;
+    const bytesBefore = progress.bytes ?? 0;
     try {
-      return { target, download: await deps.download(target) };
+      return { target, download: await download(target) };
     } catch (error) {
-      const hasProgressed = deps.bytes > bytesBefore;
-      const isWorthwhile = hasProgressed || refreshes === 0;
+      const bytes = progress.bytes ?? 0;
+      const hasNewBytes = bytes > bytesBefore;
+      const isWorthwhile = hasNewBytes || refreshes === 0;
       if (!mayHaveExpired(error) || refreshes === maxRefreshes) throw refusal ?? error;
       if (isWorthwhile) {
-        const fresh = await resolveTarget(task, target.choice, deps, false);
-        const isOther = hasProgressed || !isDeepStrictEqual(fresh.choice, target.choice);
+        const fresh = await resolve(target.choice, false);
+        const isOther = hasNewBytes || !isDeepStrictEqual(fresh.choice, target.choice);
         target = { ...fresh, warnings: target.warnings };
         if (isOther) continue;
       }
       refusal ??= error;
-      const next = deps.bytes === 0 ? nextTarget(target, task.options, error) : null;
+      const next = bytes === 0 ? nextTarget(target, task.options, error) : null;
       if (next === null) throw refusal;
       target = next;
     }
@@ -95,20 +96,27 @@ function nextTarget(
   return { page: left, choice: next, warnings: [...warnings, { code: "format_left", message }] };
 }
 
+/** A reading of the page of a task. */
+interface PageReading {
+  run: TaskRun;
+  deps: TargetDeps;
+  /** It begins the run: the task shows what it waits for, and that its download begins. */
+  isFirst: boolean;
+  /** As in `readInTurn`. */
+  stalledCount: number;
+}
+
 /**
  * Resolves the page and chooses a format of it.
  *
  * @throws as `downloadTarget`. That there are no media is retryable if the URL is that of a manifest, in whose place some servers send a message
  * for a moment, or if the page has had some before.
  */
-async function resolveTarget(
-  task: Task,
-  before: FormatChoice | null,
-  deps: DownloadTargetDeps,
-  isFirst: boolean,
-): Promise<Target> {
+async function resolveTarget(before: FormatChoice | null, reading: PageReading): Promise<Target> {
+  const { task } = reading.run.claim;
   try {
-    return await readTarget(task, before, deps, isFirst);
+    const page = await readPage(before, reading);
+    return { page, choice: chooseFormat(page, task.options, before), warnings: [] };
   } catch (error) {
     const ofManifest = isManifest(null, new URL(task.url)) ? (["no_media"] as const) : [];
     const passing = before === null ? ofManifest : (["no_media", "upstream_invalid"] as const);
@@ -117,32 +125,48 @@ async function resolveTarget(
   }
 }
 
-async function readTarget(
-  { url, options, owner, collection }: Task,
+/** Resolves the page in its turn, and stores what may be shown of it. */
+async function readPage(
   before: FormatChoice | null,
-  { resolver, signal, inTurn, saveInfo, onWaiting }: DownloadTargetDeps,
-  isFirst: boolean,
-): Promise<Target> {
-  const needsHeights = options.max_height !== undefined;
-  const needsCodecs = options.preferred_codecs !== undefined && options.preferred_codecs.length > 0;
-  const page = await inTurn(async () => {
+  { run, deps, isFirst, stalledCount }: PageReading,
+): Promise<ResolvedPage> {
+  const { taskLease, claim } = run;
+  const { url, options, owner, collection } = claim.task;
+  const { signal } = run.controller;
+  const showStage = (stage: Progress["stage"], isWaiting = false): TaskChange =>
+    isFirst ? { progress: { stage, ...earlierProgress(claim.task), ...(isWaiting && { waiting_for: "host" }) } } : {};
+  const read = async () => {
     const { referrer: origin, entry: { chapters_url: listed } = {} } = collection ?? {};
-    const chaptersUrl = listed === undefined ? undefined : new URL(listed);
-    const referrer = origin === undefined ? undefined : new URL(origin);
-    const wanted = { forDownload: true, needsHeights, needsCodecs, chaptersUrl, referrer };
-    const context = { signal, owner, ...wanted, ...(isFirst && { onWaiting }) };
-    const resolved: unknown = await resolver.resolve(new URL(url), context);
+    const resolved: unknown = await deps.resolver.resolve(new URL(url), {
+      signal,
+      owner,
+      forDownload: true,
+      needsHeights: options.max_height !== undefined,
+      needsCodecs: options.preferred_codecs !== undefined && options.preferred_codecs.length > 0,
+      chaptersUrl: listed === undefined ? undefined : new URL(listed),
+      referrer: origin === undefined ? undefined : new URL(origin),
+      onWaiting: isFirst ? (isWaiting) => taskLease.updateWithRetry(showStage("resolving", isWaiting)) : undefined,
+    });
     signal.throwIfAborted();
-    if (!Value.Check(PageInfo, resolved)) throw noFormatsError(resolver);
+    if (!Value.Check(PageInfo, resolved)) throw noFormatsError(deps.resolver);
     const found = withEntryMetadata<ResolvedPage>(resolved, collection?.entry);
     if (isFirst && isPlaylist(found) && options.entries !== undefined) throw new PlaylistFound(found);
-    const chosen = () => chosenIds(() => chooseFormat(found, options, before));
     // What an earlier run has chosen stays known.
     const hasVanished = before !== null && found.formats.length === 0;
-    if (!hasVanished) await saveInfo(boundInfo(publicInfo(found), maxStoredBytes, chosen), isFirst);
+    if (hasVanished) return found;
+    const chosen = () => chosenIds(() => chooseFormat(found, options, before));
+    const info = boundInfo(publicInfo(found), maxStoredBytes, chosen);
+    await taskLease.updateWithRetry({ info, ...showStage("downloading") }, { stalledCount });
     return found;
-  }, isFirst);
-  return { page, choice: chooseFormat(page, options, before), warnings: [] };
+  };
+  return readInTurn(read, run, deps, { stalledCount, change: showStage("resolving") });
+}
+
+/** A dead worker's progress stays: the bytes of this run are compared with it. */
+function earlierProgress({ progress }: Task) {
+  const { downloaded_bytes = null, total_bytes = null, is_live } = progress ?? {};
+  const sizes = { downloaded_bytes, total_bytes, speed: null, eta: null };
+  return { ...sizes, ...(is_live !== undefined && { is_live }) };
 }
 
 function noFormatsError({ name }: Resolver): ServiceError {

@@ -5,24 +5,21 @@ import { isServiceError, ServiceError } from "../model/errors.ts";
 import type { FileWarning } from "../model/file-warnings.ts";
 import { hasVideo } from "../model/format-ranking.ts";
 import { type DownloadFormat, type Format, pageUrlOf, type PageInfo } from "../model/page-info.ts";
-import type { ResultFile, Task, TaskFile, TaskOptions } from "../model/task.ts";
+import type { ResultFile, TaskFile, TaskOptions } from "../model/task.ts";
 import { nameInPath } from "../model/url-parts.ts";
-import type { Resolver } from "../resolvers/resolver.ts";
 import type { FindSkips, SkipSegment } from "../resolvers/sponsor-block.ts";
 import { chooseAudio, warnOfMissing } from "./choice/choose-audio.ts";
 import { chooseSubtitles, ownLanguages, warnOfMissingSubtitles } from "./choice/choose-subtitles.ts";
 import { describeMedia } from "./choice/describe-media.ts";
 import { findSkips, rangesToKeep, type Skips } from "./choice/skips.ts";
 import { checkFile } from "./check-file.ts";
-import { downloadTarget, type Target } from "./download-target.ts";
+import { downloadTarget, type Target, type TargetDeps } from "./download-target.ts";
 import { listFiles } from "./list-files.ts";
 import type { ProgressReport } from "./progress.ts";
-import { readInTurn, type ReadingTurns } from "./read-in-turn.ts";
 import type { StorageLimit } from "./storage-limit.ts";
 import { Interruption, type TaskRun } from "./task-lease.ts";
 
-export interface ProduceFileDeps extends ReadingTurns {
-  resolver: Resolver;
+export interface ProduceFileDeps extends TargetDeps {
   engine: Engine;
   files: FileStore;
   /** Limit of the download and of the result, bytes. */
@@ -55,49 +52,27 @@ export async function produceFile(
   progress: ProgressReport,
   deps: ProduceFileDeps,
 ): Promise<ProducedFiles> {
-  const { resolver, files } = deps;
+  const { files } = deps;
   const { claim, taskLease } = run;
   const { task } = claim;
   const { signal } = run.controller;
   const limit = fileLimit(deps, claim.bytesLeft);
   signal.throwIfAborted();
   await assertFreeSpace(deps);
-  const before = earlierProgress(task);
-  const stalledCount = () => (progress.hasProgressed ? 0 : claim.stalledCount);
   let skips: Skips = { segments: [], warnings: [] };
   // It starts while the page is read.
   deps.engine.prepare?.();
-  const { target, download } = await downloadTarget(task, {
-    resolver,
-    signal,
-    inTurn(read, isFirst) {
-      const change = isFirst ? { progress: { stage: "resolving", ...before } as const } : {};
-      return readInTurn(read, run, deps, { stalledCount: stalledCount(), change });
-    },
-    saveInfo: (info, isFirst) =>
-      taskLease.updateWithRetry(
-        { info, ...(isFirst && { progress: { stage: "downloading", ...before } }) },
-        { stalledCount: stalledCount() },
-      ),
-    onWaiting: (isWaiting) =>
-      taskLease.updateWithRetry({
-        progress: { stage: "resolving", ...before, ...(isWaiting && { waiting_for: "host" }) },
-      }),
-    download: async (current) => {
-      const folder = await files.openWorkFolder(task.id);
-      signal.throwIfAborted();
-      skips = await findSkips(current.page, task.options, deps.findSkips, signal);
-      const planned = planDownload(current, task.options, skips.segments);
-      const job = { ...planned, folder, maxBytes: limit.bytes, maxLiveS: deps.maxLiveS };
-      const onWaiting = (isWaiting: boolean) => progress.waitFor(isWaiting ? "host" : null);
-      const running = { signal, finish: run.finish.signal, onProgress: progress.report, onWaiting };
-      return deps.engine.download(job, running).catch((error: unknown) => {
-        throw withLimit(error, limit);
-      });
-    },
-    get bytes() {
-      return progress.bytes ?? 0;
-    },
+  const { target, download } = await downloadTarget(run, progress, deps, async (current) => {
+    const folder = await files.openWorkFolder(task.id);
+    signal.throwIfAborted();
+    skips = await findSkips(current.page, task.options, deps.findSkips, signal);
+    const planned = planDownload(current, task.options, skips.segments);
+    const job = { ...planned, folder, maxBytes: limit.bytes, maxLiveS: deps.maxLiveS };
+    const onWaiting = (isWaiting: boolean) => progress.waitFor(isWaiting ? "host" : null);
+    const running = { signal, finish: run.finish.signal, onProgress: progress.report, onWaiting };
+    return deps.engine.download(job, running).catch((error: unknown) => {
+      throw withLimit(error, limit);
+    });
   });
   // If the process was suspended for longer than the lease, another run may use these files.
   if (!(await taskLease.renew())) throw signal.reason ?? new Interruption("leaseExpired");
@@ -135,13 +110,6 @@ async function assertFreeSpace({ files, minFreeBytes }: ProduceFileDeps): Promis
   if (freeBytes >= minFreeBytes) return;
   const rule = `${minFreeBytes} bytes must be free (MIN_FREE_BYTES), ${freeBytes} are`;
   throw new ServiceError("disk_full", `not enough disk space: ${rule}`);
-}
-
-/** A dead worker's progress stays: the bytes of this run are compared with it. */
-function earlierProgress({ progress }: Task) {
-  const { downloaded_bytes = null, total_bytes = null, is_live } = progress ?? {};
-  const sizes = { downloaded_bytes, total_bytes, speed: null, eta: null };
-  return { ...sizes, ...(is_live !== undefined && { is_live }) };
 }
 
 /** A limit of a file: how the run fails beyond it, and where it comes from. */
