@@ -135,6 +135,14 @@ export function isUpstreamError(error: unknown): error is ServiceError {
   return error instanceof ServiceError && error.code.startsWith("upstream_");
 }
 
+/** Returns a handler of errors that gives `value` for a failure of the site that was asked, and throws all others. */
+export function upstreamAs<T>(value: T): (error: unknown) => T {
+  return (error) => {
+    if (isUpstreamError(error)) return value;
+    throw error;
+  };
+}
+
 /** Returns what `read` returns; undefined if it throws a ServiceError: what it reads is damaged, or protected. */
 export function unlessUnreadable<T>(read: () => T): T | undefined {
   try {

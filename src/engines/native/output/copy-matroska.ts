@@ -1,7 +1,7 @@
 import { fstatSync, ftruncateSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
 import type { InputTrack, MediaCodec } from "mediabunny";
-import { isUpstreamError, unlessUnreadable } from "../../../model/errors.ts";
+import { unlessUnreadable, upstreamAs } from "../../../model/errors.ts";
 import { type Additions, noAdditions } from "../../../remux/additions.ts";
 import { openFile } from "../../../remux/open-file.ts";
 import {
@@ -99,13 +99,7 @@ async function copyUndamaged(
   target: CopyTarget,
   signal: AbortSignal,
 ): Promise<boolean> {
-  try {
-    await runSteps(copyMatroska(sources, target), signal);
-    return true;
-  } catch (error) {
-    if (isUpstreamError(error)) return false;
-    throw error;
-  }
+  return runSteps(copyMatroska(sources, target), signal).then(() => true, upstreamAs(false));
 }
 
 async function fitMp4(tracks: readonly InputTrack[]): Promise<boolean> {

@@ -1,5 +1,5 @@
 import { fstatSync, statSync } from "node:fs";
-import { isUpstreamError, ServiceError } from "../../../model/errors.ts";
+import { isUpstreamError, ServiceError, upstreamAs } from "../../../model/errors.ts";
 import { ids } from "../../../remux/matroska/elements.ts";
 import { type Box, readBox } from "../../../remux/mp4/boxes.ts";
 import { checkSampleTables } from "../../../remux/mp4/read/check-tables.ts";
@@ -87,13 +87,8 @@ export class GrowingFile {
    * server states the length. `null`: it is none, or that is not known yet and the file is complete. Rejects with the file system's own errors.
    */
   async openMp4(): Promise<GrowingMp4 | null> {
-    try {
-      return await this.#findIndex();
-    } catch (error) {
-      // Who reads the complete file says what is wrong with it.
-      if (!isUpstreamError(error)) throw error;
-      return null;
-    }
+    // Who reads the complete file says what is wrong with it.
+    return this.#findIndex().catch(upstreamAs(null));
   }
 
   /**
@@ -103,28 +98,26 @@ export class GrowingFile {
   async openMatroska(): Promise<GrowingMatroska | null> {
     const totalBytes = await this.#findTotal();
     if (totalBytes === null || totalBytes < headerBytes) return null;
+    return this.#openEbml(totalBytes).catch(upstreamAs(null));
+  }
+
+  async #openEbml(totalBytes: number): Promise<GrowingMatroska | null> {
     const { path, complete } = this;
-    try {
-      await this.#until(headerBytes);
-      using file = openFile(path);
-      const { ino } = fstatSync(file.fd);
-      if (readFully(file.fd, Buffer.allocUnsafe(4), 0).readUInt32BE() !== ids.ebml) return null;
-      return {
-        path,
-        isComplete: () => {
-          const now = statSync(path, { throwIfNoEntry: false });
-          return now?.ino === ino && now.size >= totalBytes;
-        },
-        grow: (bytes) =>
-          this.#until(Math.min(bytes, totalBytes), ino).catch((error: unknown) => {
-            throw isUpstreamError(error) ? new GrowthError(complete, error) : error;
-          }),
-      };
-    } catch (error) {
-      // Who reads the complete file says what is wrong with it.
-      if (!isUpstreamError(error)) throw error;
-      return null;
-    }
+    await this.#until(headerBytes);
+    using file = openFile(path);
+    const { ino } = fstatSync(file.fd);
+    if (readFully(file.fd, Buffer.allocUnsafe(4), 0).readUInt32BE() !== ids.ebml) return null;
+    return {
+      path,
+      isComplete: () => {
+        const now = statSync(path, { throwIfNoEntry: false });
+        return now?.ino === ino && now.size >= totalBytes;
+      },
+      grow: (bytes) =>
+        this.#until(Math.min(bytes, totalBytes), ino).catch((error: unknown) => {
+          throw isUpstreamError(error) ? new GrowthError(complete, error) : error;
+        }),
+    };
   }
 
   async #findIndex(): Promise<GrowingMp4 | null> {

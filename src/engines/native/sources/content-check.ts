@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { isUpstreamError } from "../../../model/errors.ts";
+import { isUpstreamError, upstreamAs } from "../../../model/errors.ts";
 import { openFile, readAt } from "../../../remux/open-file.ts";
 import type { FetchedPart, Part } from "../parts/stored-part.ts";
 
@@ -24,14 +24,10 @@ export class InitCheck {
   async hasChanged(): Promise<boolean> {
     if (this.#last === null) return false;
     const { part, path } = this.#last;
-    try {
-      const again = await this.#fetchPart(withNewName(part));
-      const [before, now] = [descriptionsIn(path), descriptionsIn(again.path)];
-      return now.length > 0 && !now.equals(before);
-    } catch (error) {
-      if (isUpstreamError(error)) return false;
-      throw error;
-    }
+    const again = await this.#fetchPart(withNewName(part)).catch(upstreamAs(null));
+    if (again === null) return false;
+    const [before, now] = [descriptionsIn(path), descriptionsIn(again.path)];
+    return now.length > 0 && !now.equals(before);
   }
 }
 

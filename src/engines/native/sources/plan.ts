@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { isUpstreamError } from "../../../model/errors.ts";
+import { upstreamAs } from "../../../model/errors.ts";
 import type { HeadersFor } from "../../../net/client.ts";
 import type { DownloadFormat } from "../../../model/page-info.ts";
 import type { TrackKind } from "../../../remux/samples.ts";
@@ -93,15 +93,10 @@ async function readAtOnce(plan: Plan): Promise<Plan> {
   return latest;
 }
 
-/** Returns the source with its present list; as it is if that cannot be read for now. */
+/** Returns the source with its present list, or the one it has if that cannot be read for now. */
 async function readAgain(source: Source): Promise<Source> {
   if (!isLivePlaylist(source)) return source;
-  try {
-    return { ...source, list: await source.reload() };
-  } catch (error) {
-    if (!isUpstreamError(error)) throw error;
-    return source;
-  }
+  return { ...source, list: await source.reload().catch(upstreamAs(source.list)) };
 }
 
 const isLivePlaylist = (source: Source): source is SegmentSource =>
