@@ -10,7 +10,7 @@ import type { TaskStore } from "../stores/store.ts";
 import { Task, type TaskOptions } from "../model/task.ts";
 import { Thumbnails } from "../resolvers/thumbnails.ts";
 import { requireAccess } from "./access/access.ts";
-import { type BaseAppParts, createBaseApp, type ServerSettings } from "./base-app.ts";
+import { type BaseAppParts, createBaseApp, maxParamLength, type ServerSettings } from "./base-app.ts";
 import { archiveRoutes, createArchiveSender } from "./archives/archive-routes.ts";
 import { batchRoutes } from "./routes/batch.ts";
 import { registerDocs } from "./routes/docs.ts";
@@ -21,7 +21,7 @@ import { createFileSender } from "./responses/send-file.ts";
 import { createTaskWaits } from "./responses/prefer-wait.ts";
 import { refuseUnknownPaths } from "./server/error-handler.ts";
 import { refuseMistakenNames } from "./server/validation.ts";
-import { registerMethods } from "./access/methods.ts";
+import { type Methods, registerMethods } from "./access/methods.ts";
 import { withPacedReads } from "./access/paced-reads.ts";
 import { limitRates, shareChanges, shareRequests } from "./access/request-limits.ts";
 import { RequestTurns } from "./access/request-turns.ts";
@@ -101,12 +101,13 @@ export async function buildApp(parts: AppParts, settings: AppSettings): Promise<
     thumbnails.stop();
   });
   const turns = new RequestTurns();
-  const access = requireAccess(app, keys, origins, turns);
+  const methods = registerMethods(app, maxParamLength);
+  const access = requireAccess(app, keys, origins, turns, methods.accessOf);
   limitRates(app, store.keys);
   const tokens = createLinkTokens(parts.linkSecret);
   shareRequests(app, maxConnections, turns, (token) => tokens.open(token)?.keyHash);
   refuseMistakenNames(app);
-  return serveOnly(app, settings.server, "; see /docs", async () => {
+  return serveOnly(app, methods, "; see /docs", async () => {
     app.addSchema({ ...Task, $id: "Task" });
     await registerDocs(app);
     const waits = createTaskWaits(app, { store, library });
@@ -145,7 +146,7 @@ export interface WorkerAppParts extends BaseAppParts {
 export async function buildWorkerApp(parts: WorkerAppParts, settings: ServerSettings): Promise<App> {
   const { store, resolver, drainSignal } = parts;
   const app = createBaseApp(parts, settings);
-  return serveOnly(app, settings, ": this process only runs tasks", async () => {
+  return serveOnly(app, registerMethods(app, maxParamLength), ": this process only runs tasks", async () => {
     await app.register(healthRoutes, { store, drainSignal, unenforced: resolver?.unenforced });
   });
 }
@@ -157,22 +158,17 @@ export interface MetricsAppParts extends BaseAppParts {
 /** The app of the port for metrics: it serves `/metrics` alone. */
 export async function buildMetricsApp(parts: MetricsAppParts, settings: ServerSettings): Promise<App> {
   const app = createBaseApp(parts, settings);
-  return serveOnly(app, settings, ": this port only serves /metrics", async () => {
+  return serveOnly(app, registerMethods(app, maxParamLength), ": this port only serves /metrics", async () => {
     await app.register(openMetricsRoutes, { metrics: parts.metrics });
   });
 }
 
 /** Registers routes, and refuses all other paths, with a message that ends with `hint`, and their other methods. */
-async function serveOnly(
-  app: App,
-  { methods }: Pick<ServerSettings, "methods">,
-  hint: string,
-  register: () => Promise<void>,
-): Promise<App> {
+async function serveOnly(app: App, methods: Methods, hint: string, register: () => Promise<void>): Promise<App> {
+  methods.refuseUnknown();
   refuseUnknownPaths(app, hint);
-  const { refuseOthers } = registerMethods(app, methods);
   await register();
-  refuseOthers();
+  methods.refuseOthers();
   await app.ready();
   return app;
 }

@@ -25,6 +25,9 @@ import { Problem } from "./responses/problem.ts";
 import { createClientErrorHandler, createHttpServer } from "./server/server.ts";
 import { validatorCompiler } from "./server/validation.ts";
 
+/** As long as a request can be: a task id that is too long is unknown, not invalid. */
+export const maxParamLength = 16 * 1024;
+
 /** What every app uses of its process. */
 export interface BaseAppParts {
   /** Default: no log. */
@@ -48,8 +51,6 @@ export interface ServerSettings extends Omit<ConnectionLimits, "isProxy"> {
   trustedProxies: Networks;
   /** How long `close` waits for requests in flight before it ends them, milliseconds; default 7,000. */
   finishMs?: number;
-  /** See `registerMethods`; default: all that Node knows. A route for each takes a third of the time of a start. */
-  methods?: readonly string[] | undefined;
 }
 
 /** Creates an app with what all have in common; `stop` ends what the last requests in flight wait for. */
@@ -63,8 +64,7 @@ export function createBaseApp(
     ...(logger && { loggerInstance: logger }),
     serverFactory: (handler) => createHttpServer(handler, { ...connections, isProxy }, logger),
     bodyLimit: 64 * 1024,
-    // As long as a request can be: a task id that is too long is unknown, not invalid.
-    routerOptions: { maxParamLength: 16 * 1024 },
+    routerOptions: { maxParamLength },
     return503OnClosing: false,
     genReqId: createRequestIds(),
     logController: new RequestLogs(),

@@ -162,6 +162,22 @@ describe("every route of a service that has keys", () => {
     expect(operations.length).toBeGreaterThan(20);
   });
 
+  it.each([
+    ["/tasks/{id}", 401, 405],
+    ["/tasks", 401, 405],
+    ["/health/live", 405, 405],
+    [wrongLink, 405, 405],
+    ["/nothing", 401, 404],
+  ])("asks for the key of %s before it refuses a method that no route has", async (path, withoutKey, withKey) => {
+    for (const method of ["PUT", "OPTIONS"] as const) {
+      const operation = { name: "", method, path, isOpen: false };
+      const { statusCode: without } = await call(setting, operation, "nobody", id);
+      const { statusCode } = await call(setting, operation, "own", id);
+      const expected = [withoutKey, withKey].map((status) => (method === "OPTIONS" && status === 405 ? 204 : status));
+      expect([without, statusCode]).toEqual(expected);
+    }
+  });
+
   describe.each(operations)("$name", (operation) => {
     const { isOpen, path } = operation;
 

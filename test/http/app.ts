@@ -36,8 +36,6 @@ const server: ServerSettings = {
   trustedProxies: parseNetworks(["127.0.0.0/8", "::1/128"]),
   maxConnectionsPerAddress: 256,
   maxConnections: Number.POSITIVE_INFINITY,
-  // Of a test of the others, `undefined`.
-  methods: ["PROPFIND"],
 };
 
 const defaults: Omit<AppSettings, "server"> = {

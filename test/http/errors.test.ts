@@ -9,7 +9,7 @@ import { getInfo, pageUrl, postTask } from "./requests.ts";
 
 let app: App;
 beforeAll(async () => {
-  app = await buildApp({ methods: undefined });
+  app = await buildApp();
 });
 afterAll(() => app.close());
 
@@ -477,6 +477,11 @@ describe("a request without a route", () => {
     ["POST", "/openapi.json", "GET, HEAD, OPTIONS"],
     ["POST", "/docs", "GET, HEAD, OPTIONS"],
     ["PROPFIND", "/tasks/", "GET, HEAD, OPTIONS, POST"],
+    ["PUT", "/tasks?state=queued", "GET, HEAD, OPTIONS, POST"],
+    ["GET", "/tasks/batch", "OPTIONS, POST"],
+    ["LINK", "/tasks/batch", "OPTIONS, POST"],
+    ["TRACE", "/tasks/abc/cancel/", "OPTIONS, POST"],
+    ["PATCH", `/tasks/${"x".repeat(5_000)}`, "DELETE, GET, HEAD, OPTIONS"],
   ] as const)("%s %s is not allowed, and Allow lists what is", async (method, url, allow) => {
     const response = await app.inject({ method: method as "PUT", url });
     expect(problemOf(response)).toMatchObject({ status: 405, code: "method_not_allowed" });

@@ -60,12 +60,15 @@ export interface AccessCheck {
  *
  * While there are no keys at all, every request passes. When a key is removed, what is still being sent to it is broken
  * off, and what has not begun is refused, which pages of `origins` may read; open routes that check a key themselves call `breakOffUnless`.
+ *
+ * @param accessOf Returns who may use the path of a request; undefined: those with a key.
  */
 export function requireAccess(
   app: FastifyInstance,
   keys: KeyRing,
   origins: Origins,
   turns: Pick<RequestTurns, "add">,
+  accessOf: (request: FastifyRequest) => Access | undefined,
 ): AccessCheck {
   const countWrong = createGuessLimit();
   const { breakOffUnless, untilRemoved } = breakOffOnRemoval(app, keys, origins);
@@ -89,7 +92,7 @@ export function requireAccess(
   app.decorateRequest("caller", null);
   app.addHook("onRoute", documentAccess);
   app.addHook("onRequest", (request, { raw: response }, done) => {
-    const { access = "key" } = request.routeOptions.config;
+    const access = accessOf(request) ?? "key";
     if (access === "open" || keys.isEmpty) return done();
     try {
       const caller = identify(request);

@@ -1,67 +1,93 @@
-import { METHODS } from "node:http";
-import type { FastifyInstance } from "fastify";
+import createRouter from "find-my-way";
+import type { FastifyInstance, FastifyReply, FastifyRequest, HookHandlerDoneFunction } from "fastify";
 import { ServiceError } from "../../model/errors.ts";
 import { redirectOverSlash } from "../responses/empty.ts";
 import type { Access } from "./access.ts";
 
+export interface Methods {
+  /** Returns who may use the path of a request, whatever its method is; undefined: not stated, or there is no such path. */
+  accessOf(request: FastifyRequest): Access | undefined;
+  /** Refuses the methods that no route has; call it before the first route and before other paths are refused. */
+  refuseUnknown(): void;
+  /** Refuses the methods of other routes; call it after the last route. */
+  refuseOthers(): void;
+}
+
+interface KnownPath {
+  access: Access | undefined;
+  /** The value of its `Allow`. */
+  allow: string;
+}
+
 /**
- * Records the paths of all routes. `refuseOthers`, called after the last route, adds a route for the
- * methods that a path does not have: 405 with `Allow` (RFC 9110 §15.5.6), for OPTIONS 204 with `Allow`. It also redirects to each
- * path from the one with a slash more or less at its end.
+ * Records the paths of all routes, to refuse the methods that a path does not have: 405 with `Allow` (RFC 9110 §15.5.6), for OPTIONS 204
+ * with `Allow`. Each path also has a redirect from the one with a slash more or less at its end.
  *
- * @param known Methods that a path may have or refuse, beside those that Fastify knows; others are 404.
+ * Methods that no route has get no routes: with one for each that Node knows, a start took a third longer.
+ *
+ * @param maxParamLength That of the app's own router.
  */
-export function registerMethods(app: FastifyInstance, known: readonly string[] = METHODS): { refuseOthers(): void } {
-  const paths = new Map<string, Access | undefined>();
-  for (const method of known) {
-    if (method !== "CONNECT" && !app.supportedMethods.includes(method)) app.addHttpMethod(method);
-  }
+export function registerMethods(app: FastifyInstance, maxParamLength: number): Methods {
+  const accessByPath = new Map<string, Access | undefined>();
   /** Those that some route has. */
-  const inUse = new Set<string>();
+  const used = new Set<string>();
   app.addHook("onRoute", ({ url, method, config }) => {
-    paths.set(url, config?.access);
-    for (const each of [method].flat()) inUse.add(each);
+    accessByPath.set(url, config?.access);
+    for (const each of [method].flat()) used.add(each);
   });
+  const router = createRouter({ maxParamLength });
+  const find = ({ url }: FastifyRequest) => router.find("GET", url)?.store as KnownPath | undefined;
+
   return {
+    accessOf: (request) => (request.is404 ? find(request)?.access : request.routeOptions.config.access),
+
+    refuseUnknown() {
+      app.addHook("onRequest", (request, reply, done) => {
+        const path = request.is404 ? find(request) : undefined;
+        if (path === undefined) done();
+        else refuse(path, request, reply, done);
+      });
+    },
+
     refuseOthers() {
-      // The routes that this adds have all others.
-      const used = [...inUse];
+      // The routes that this adds have all of these.
+      const methods = [...used];
+      const paths = [...accessByPath];
       /** What the routes for all other paths below a folder begin with. */
-      const rests = [...paths.keys()].filter((url) => url.endsWith("*")).map((url) => url.slice(0, -1));
-      for (const [url, access] of paths.entries().toArray()) {
-        const methods = new Set(used.filter((method) => app.hasRoute({ method, url })));
-        const others = app.supportedMethods.filter((method) => !methods.has(method));
-        if (others.length > 0) refuse(app, { url, access, methods: [...methods], others });
+      const rests = paths.filter(([url]) => url.endsWith("*")).map(([url]) => url.slice(0, -1));
+      for (const [url, access] of paths) {
+        const own = methods.filter((method) => app.hasRoute({ method, url }));
+        const path = { access, allow: [...new Set([...own, "OPTIONS"])].toSorted().join(", ") };
+        router.on("GET", url, () => {}, path);
+        const shared = { config: { access }, schema: { hide: true } };
+        const others = methods.filter((method) => !own.includes(method));
+        if (others.length > 0) {
+          app.route({
+            ...shared,
+            url,
+            method: others,
+            // Runs before the body is read.
+            onRequest: (request, reply, done) => refuse(path, request, reply, done),
+            handler: async () => {},
+          });
+        }
         const other = url.endsWith("/") ? url.slice(0, -1) : `${url}/`;
-        if (other === "" || url.endsWith("*") || paths.has(other) || rests.some((rest) => other.startsWith(rest)))
-          continue;
-        app.all(other, { config: { access }, schema: { hide: true } }, redirectOverSlash);
+        if (other === "" || url.endsWith("*") || accessByPath.has(other)) continue;
+        if (rests.some((rest) => other.startsWith(rest))) continue;
+        router.on("GET", other, () => {}, path);
+        app.route({ ...shared, url: other, method: methods, handler: redirectOverSlash });
       }
     },
   };
 }
 
-interface Refusal {
-  url: string;
-  access: Access | undefined;
-  /** Those that the path has. */
-  methods: readonly string[];
-  others: string[];
-}
-
-function refuse(app: FastifyInstance, { url, access, methods, others }: Refusal): void {
-  const allow = [...new Set([...methods, "OPTIONS"])].toSorted().join(", ");
-  app.route({
-    url,
-    method: others,
-    config: { access },
-    schema: { hide: true },
-    // Runs before the body is read.
-    onRequest: async (request, reply) => {
-      reply.header("allow", allow);
-      if (request.method === "OPTIONS") return reply.code(204).send();
-      throw new ServiceError("method_not_allowed", `${request.method} is not allowed here; allowed: ${allow}`);
-    },
-    handler: async () => {},
-  });
+function refuse(
+  { allow }: KnownPath,
+  { method }: FastifyRequest,
+  reply: FastifyReply,
+  done: HookHandlerDoneFunction,
+): void {
+  reply.header("allow", allow);
+  if (method === "OPTIONS") return void reply.code(204).send();
+  return done(new ServiceError("method_not_allowed", `${method} is not allowed here; allowed: ${allow}`));
 }

@@ -127,7 +127,7 @@ export const linkRoutes: FastifyPluginAsyncTypebox<LinkRoutesOptions> = async (a
     return sendFile(request, reply, found);
   });
   // What is nearly a link is none, with or without a key.
-  app.all(`${linksPath}*`, { config, schema: { hide: true } }, async () => {
+  app.get(`${linksPath}*`, { config, schema: { hide: true } }, async () => {
     throw deadLinkError();
   });
 };
