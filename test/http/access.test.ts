@@ -137,7 +137,10 @@ describe("every route of a service that has keys", () => {
   const folder = makeSharedFolder();
   let setting: Setting;
   let id: string;
+  const warnings: Error[] = [];
+  const note = (warning: Error) => void warnings.push(warning);
   beforeAll(async () => {
+    process.on("warning", note);
     setting = await createSetting(folder);
   });
   beforeEach(async () => {
@@ -145,6 +148,7 @@ describe("every route of a service that has keys", () => {
   });
   afterAll(async () => {
     await setting.app.close();
+    process.off("warning", note);
   });
 
   it("is known here: only these are open", () => {
@@ -202,6 +206,10 @@ describe("every route of a service that has keys", () => {
       const kept = await setting.store.get(id);
       expect(kept === undefined).toBe(operation.name === "DELETE /tasks/{id}" && !isHidden);
     });
+  });
+
+  it("adds so few listeners to its response that Node does not warn of a leak", () => {
+    expect(warnings.filter(({ name }) => name === "MaxListenersExceededWarning")).toEqual([]);
   });
 });
 

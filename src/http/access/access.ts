@@ -7,6 +7,7 @@ import { ServiceError } from "../../model/errors.ts";
 import type { KeyRing } from "../../keys/key-ring.ts";
 import { secretOfBearer } from "../server/header-fields.ts";
 import { problems } from "../responses/problem.ts";
+import { onClosed } from "../responses/turns.ts";
 import type { Origins } from "../server/origins.ts";
 import { endResponse } from "../server/server.ts";
 import type { RequestTurns } from "./request-turns.ts";
@@ -132,7 +133,7 @@ function breakOffOnRemoval(
       if (response.destroyed) return;
       const breakOff = () => endResponse(response, errorOf(), origins);
       inFlight.set(response, [isAdmitted, breakOff]);
-      response.once("close", () => inFlight.delete(response));
+      onClosed(response, () => inFlight.delete(response));
     },
     untilRemoved(response) {
       const { promise, resolve } = Promise.withResolvers<void>();

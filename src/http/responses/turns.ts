@@ -44,8 +44,17 @@ export function untilClosed({ raw }: Pick<FastifyReply, "raw">): AbortSignal {
   });
 }
 
-/** Calls `listener` when the client has disconnected or has its response, at once if it has; perhaps twice. */
+const listenersOf = new WeakMap<ServerResponse, (() => void)[]>();
+
+/**
+ * Calls `listener` once, when the client has disconnected or has its response, at once if it has. All share one listener of the
+ * response: with one each, Node warned of a leak.
+ */
 export function onClosed(response: ServerResponse, listener: () => void): void {
-  response.once("close", listener);
-  if (response.destroyed) listener();
+  if (response.destroyed) return listener();
+  const added = listenersOf.get(response);
+  if (added !== undefined) return void added.push(listener);
+  const listeners = [listener];
+  listenersOf.set(response, listeners);
+  response.once("close", () => listeners.forEach((each) => each()));
 }
