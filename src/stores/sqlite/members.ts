@@ -32,11 +32,8 @@ interface MemberDeps {
 
 /** Creates the changes of collections and members. Each returns the events of what it has changed. */
 export function createMembers(tables: Tables, { collect, followAll }: Followers, { damage, now }: MemberDeps) {
-  function growRow(row: TaskRow, before: Task, step: GrowthStep): TaskWrite {
-    const written = growDocument(row, before, step, now());
-    tables.write(row, written, step.growth === null ? never : undefined);
-    return written;
-  }
+  const growRow = (row: TaskRow, before: Task, step: GrowthStep) =>
+    writeGrowth(tables, row, growDocument(row, before, step, now()), step.growth);
 
   return {
     /** `isCut`: the records of members that were found are long, so a further call adds more. */
@@ -93,6 +90,11 @@ export function createMembers(tables: Tables, { collect, followAll }: Followers,
       return { result: { task, isWhole }, events: [...events, event, ...followAll(changes)] };
     },
   };
+}
+
+function writeGrowth(tables: Tables, row: TaskRow, written: TaskWrite, growth: GrowthStep["growth"]): TaskWrite {
+  tables.write(row, written, growth === null ? never : undefined);
+  return written;
 }
 
 export type MemberEnds = ReturnType<typeof createMemberEnds>;
