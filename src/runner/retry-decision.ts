@@ -29,7 +29,8 @@ interface RetryDecision {
 /**
  * Decides what the failure of a run means: a retry if it is retryable and attempts
  * are left, else `failed`. A run that a host has put off uses up no attempt: nothing was sent to the host, or it asked for a pause, by 429
- * or 503 with `Retry-After`, after the run had progressed. An error other than a `ServiceError` is an unexpected one (`internal`), not retried.
+ * or 503 with `Retry-After`, after the run had progressed. One that got only the request for a pause is retried
+ * a back-off after the pause: if its page always asks for one, the other tasks of the host run first. An error other than a `ServiceError` is an unexpected one (`internal`), not retried.
  */
 export function decideRetry(failure: unknown, { attempt, hasProgressed }: FailedRun, rules: RetryRules): RetryDecision {
   const known = serviceErrorOf(failure);
@@ -41,7 +42,9 @@ export function decideRetry(failure: unknown, { attempt, hasProgressed }: Failed
     return { change, delayMs: retryDelayMs(1, rules, retryAfterS) };
   }
   if (!retryable || attempt >= rules.maxAttempts) return { change: { state: "failed", error } };
-  const delayMs = retryDelayMs(attempt, rules, retryAfterS);
+  const delayMs = isPause
+    ? retryAfterS * 1_000 + retryDelayMs(attempt, rules)
+    : retryDelayMs(attempt, rules, retryAfterS);
   return { change: { state: "queued", error }, delayMs };
 }
 

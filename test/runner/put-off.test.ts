@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
 import { writeMedium, type Downloads } from "./engine.ts";
 import { createRunnerHarness } from "./harness.ts";
+import { createTestClock } from "../contracts/task-store/harness.ts";
 
 const untried = new ServiceError("upstream_status", "the host asked for a pause", {
   retryable: true,
@@ -50,6 +51,32 @@ test("the task of a host that is left alone stays queued, and the others run", a
   expect(await store.get(id)).toMatchObject({ state: "queued", attempts: 0 });
   paused = [];
   expect(await until(id, "succeeded")).toMatchObject({ attempts: 1 });
+});
+
+test("a page that asks for a pause each time does not hold up the other tasks of its host", async () => {
+  const clock = createTestClock();
+  const [bad, good, other] = ["https://busy.test/bad", "https://busy.test/good", "https://other.test/"] as const;
+  let pauseEnd = clock.now().getTime();
+  const ran: string[] = [];
+  const { runner, add, until } = createRunnerHarness({
+    now: clock.now,
+    concurrency: 1,
+    backoffMs: 10_000,
+    pausedHosts: () => (clock.now().getTime() < pauseEnd ? ["busy.test"] : []),
+    downloads: async (job) => {
+      ran.push(job.format.url);
+      if (job.format.url !== bad) return writeMedium(job);
+      pauseEnd = clock.now().getTime() + 60_000;
+      throw refused(60);
+    },
+  });
+  const { id } = await add(bad);
+  await add(good);
+  runner.start();
+  await until(id, ({ error }) => error !== null);
+  clock.advance(60_000);
+  await until((await add(other)).id, "succeeded");
+  expect(ran).toEqual([bad, good, other]);
 });
 
 test("a run says that it waits for a host, and when it no longer does", async () => {
