@@ -39,7 +39,7 @@ describe("the settings", () => {
       { WEBHOOK_URL: "http://a.test/", WEBHOOK_SECRET: `${webhookSecret}!` },
       "WEBHOOK_SECRET must be whsec_ and the base64 of 24 to 64 bytes",
     ],
-    [{ RESOLVER: "yt-dlp", YTDLP: "off" }, 'RESOLVER must be another one if YTDLP is off, got "yt-dlp"'],
+    [{ RESOLVER: "yt-dlp", YTDLP: "off" }, 'RESOLVER must be auto or page if YTDLP is off, got "yt-dlp"'],
     [{ LIBRARY_TEMPLATE: "{title" }, 'LIBRARY_TEMPLATE must close each { with a }, got "{title"'],
     [
       { LIBRARY_TEMPLATE: "%(uploader)s/{title}" },

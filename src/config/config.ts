@@ -133,7 +133,7 @@ function parseWebhook({ WEBHOOK_URL: url, WEBHOOK_SECRET: secret }: Settings): W
 
 function assertYtDlp({ RESOLVER, YTDLP }: Settings): void {
   if (RESOLVER !== "yt-dlp" || YTDLP !== "off") return;
-  throw new Error(`RESOLVER must be another one if YTDLP is off, got "${RESOLVER}"`);
+  throw new Error(`RESOLVER must be auto or page if YTDLP is off, got "${RESOLVER}"`);
 }
 
 function assertSponsorBlock({ SPONSORBLOCK_URL: url }: Settings): void {

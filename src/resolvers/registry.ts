@@ -35,5 +35,5 @@ export async function openResolver(name: string, deps: ResolverDeps): Promise<Re
   }
   const resolver = await open(deps);
   if (resolver !== undefined) return measureResolver(resolver, deps.onResolved);
-  throw new Error(`RESOLVER must be another one if ${name} is not found, got "${name}"`);
+  throw new Error(`RESOLVER must be auto or page if ${name} is neither on PATH nor named by YTDLP, got "${name}"`);
 }

@@ -198,7 +198,7 @@ describe("a start that cannot succeed", () => {
     [{ PORT: "http" }, 'unreel: PORT must be an integer from 0 to 65535, got "http"\n'],
     [
       { RESOLVER: "yt-dlp", YTDLP: "", PATH: "/nowhere" },
-      'unreel: RESOLVER must be another one if yt-dlp is not found, got "yt-dlp"\n',
+      'unreel: RESOLVER must be auto or page if yt-dlp is neither on PATH nor named by YTDLP, got "yt-dlp"\n',
     ],
     [{ HOST: "nosuchhost.invalid" }, /^unreel: cannot listen on HOST and PORT[^\n]*nosuchhost\.invalid\n$/],
     [{ DATA_DIR: "/dev/null/data" }, /^unreel: DATA_DIR must be a folder[^\n]*, got \/dev\/null\/data: E[^\n]*\n$/],

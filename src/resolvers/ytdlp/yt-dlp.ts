@@ -91,7 +91,7 @@ export async function openYtDlp(options: YtDlpOptions): Promise<YtDlp | undefine
   try {
     const installation = await findInstallation(path, searchPath);
     if (installation === undefined) {
-      logger.info(`no yt-dlp on PATH: pages are read without it; ${howToInstall}`);
+      logger.info(`no yt-dlp on PATH, so no page is read with it; ${howToInstall}`);
       return undefined;
     }
     const start = () => startAgain(installation, options);
