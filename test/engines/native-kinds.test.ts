@@ -1,10 +1,11 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { createNativeEngine } from "../../src/engines/native/native-engine.ts";
 import type { Format } from "../../src/model/page-info.ts";
-import { openEntry } from "../contracts/engine/harness.ts";
+import { openEntry, openMedia } from "../contracts/engine/harness.ts";
+import { layWebm } from "../media/dash.ts";
 import { probe } from "../media/probe.ts";
 import { join, readMedium, readRendition } from "../media/rendition.ts";
-import { resource, type Resources } from "../media/resources.ts";
+import { dash, resource, type Resources } from "../media/resources.ts";
 
 const engine = createNativeEngine({ allowNetworks: ["127.0.0.1/32"] });
 afterAll(() => engine.close());
@@ -155,5 +156,26 @@ describe.concurrent("a progressive MPEG-TS file", () => {
       { kind: "video", frames: 150 },
       { kind: "audio", frames: expected?.frames },
     ]);
+  });
+});
+
+describe("DASH of WebM, whose files are put together as they are,", () => {
+  const film = layWebm(readMedium("video.webm"), readMedium("audio.webm"), 6);
+  const download = async (offset: number) => {
+    const text = film.get("film.mpd")!.body.toString();
+    const [before, after] = text.split('<Representation id="audio"');
+    const moved = after!.replace("timescale=", `presentationTimeOffset="${offset}" timescale=`);
+    const manifest = dash(`${before!}<Representation id="audio"${moved}`);
+    await using harness = await openMedia(open, {
+      resources: new Map([...film, ["film.mpd", manifest]]),
+      entry: "film.mpd",
+    });
+    return await harness.download();
+  };
+
+  it("is refused if an offset moves the audio against the video, and no other file can be made", async () => {
+    expect(await download(0)).toMatchObject({ ext: "webm", warnings: [] });
+    const message = expect.stringContaining("presentationTimeOffset moves one by 1.000 s against another");
+    await expect(download(1)).rejects.toMatchObject({ code: "format_unavailable", message });
   });
 });

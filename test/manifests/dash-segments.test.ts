@@ -116,6 +116,22 @@ test("a SegmentBase with a presentationTimeOffset is one segment, whose media ar
   ]);
 });
 
+test("a file beside media with a presentationTimeOffset is one segment too, whose times count from the start of their Period", () => {
+  const set = (id: string, offset: string) => {
+    const attributes = `timescale="1000" presentationTimeOffset="${offset}"`;
+    const addressing = `<BaseURL>${id}.mp4</BaseURL><SegmentBase ${attributes}/>`;
+    return `<AdaptationSet mimeType="video/mp4"><Representation id="${id}" codecs="avc1.64001f">${addressing}</Representation></AdaptationSet>`;
+  };
+  const listed = (other: string) => {
+    const text = mpd(`<Period start="PT2S">${set("v", "0")}${set("w", other)}</Period>`);
+    const { listing } = openMpd(text, url);
+    const format = listing.formats.find(({ format_id }) => format_id === "dash-v");
+    return format?.protocol === "dash" ? read(text).segments : format?.protocol;
+  };
+  expect(listed("500")).toMatchObject([{ url: at("v.mp4"), range: null, init: null, offsetS: 2 }]);
+  expect(listed("0")).toBe("https");
+});
+
 test("Periods are read in the order of their starts, or as they are listed if one is unknown", () => {
   const set = (name: string) =>
     video(`<SegmentTemplate media="${name}$Number$" duration="4" endNumber="1"/>${representation}`);

@@ -36,6 +36,7 @@ export interface DashRepresentation {
 /** Yields the Representations of an MPD fetched from `url`, except files whose URL is not http(s). */
 export function* representationsOf(mpd: MpdElement, url: URL): Generator<DashRepresentation> {
   const mpdBase = resolve(mpd, url);
+  const isTimed = mpd.children.length > 1 || hasOffset(mpd);
   let count = 0;
   for (const [periodIndex, period] of mpd.children.entries()) {
     const periodBase = resolve(period, mpdBase);
@@ -45,7 +46,7 @@ export function* representationsOf(mpd: MpdElement, url: URL): Generator<DashRep
       const roles = preselected.get(set.attributes.get("id")?.trim() ?? "") ?? [];
       for (const representation of set.children) {
         const base = resolve(representation, setBase);
-        const found = representationOf([representation, set, period, mpd], base, roles);
+        const found = representationOf([representation, set, period, mpd], { base, roles, isTimed });
         if (found !== null) yield { ...found, period: periodIndex, index: count };
         count += 1;
       }
@@ -53,14 +54,21 @@ export function* representationsOf(mpd: MpdElement, url: URL): Generator<DashRep
   }
 }
 
-/** `base`: `null` if a BaseURL is not http(s). `roles`: those of a set that states none itself. */
+interface RepresentationPlace {
+  /** `null`: a BaseURL is not http(s). */
+  base: URL | null;
+  /** Those of a set that states none itself. */
+  roles: readonly Descriptor[];
+  /** The times of some media differ from those of the presentation: all count from there. */
+  isTimed: boolean;
+}
+
 function representationOf(
   chain: Chain,
-  base: URL | null,
-  roles: readonly Descriptor[],
+  { base, roles, isTimed }: RepresentationPlace,
 ): Omit<DashRepresentation, "period" | "index"> | null {
-  const [representation, set, , mpd] = chain;
-  const isSegmented = mpd.children.length > 1 || chain.some((element) => hasSegments(element, base));
+  const [representation, set] = chain;
+  const isSegmented = isTimed || chain.some((element) => hasSegments(element, base));
   const hasBaseUrl = chain.some((element) => element.baseUrl !== "");
   if (!isSegmented && hasBaseUrl && base === null) return null;
   const isFile = !isSegmented && hasBaseUrl && base?.pathname.endsWith("/") === false;
@@ -129,10 +137,15 @@ function isLayer({ attributes }: MpdElement, codecs: string | undefined): boolea
   return isAdding || (attributes.get("dependencyId") ?? "").trim() !== "" || layerCodecs.test(codecs ?? "");
 }
 
-/** A SegmentBase describes one file, unless its init section is elsewhere, or its media are to be presented at other times. */
+/** Whether media of an element are to be presented at other times than their own. */
+function hasOffset({ addressing, children }: MpdElement): boolean {
+  const offset = addressing?.attributes.get("presentationTimeOffset") ?? "";
+  return /[1-9]/.test(offset) || children.some(hasOffset);
+}
+
+/** A SegmentBase describes one file, unless its init section is elsewhere. */
 function hasSegments({ addressing }: MpdElement, base: URL | null): boolean {
   if (addressing === null || addressing.name !== "SegmentBase") return addressing !== null;
-  if (/[1-9]/.test(addressing.attributes.get("presentationTimeOffset") ?? "")) return true;
   const { sourceURL = "" } = addressing.initialization ?? {};
   return sourceURL.trim() !== "" && URL.parse(sourceURL.trim(), base ?? undefined)?.href !== base?.href;
 }

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { StreamJournal } from "../../../files/stream-journal.ts";
+import { ServiceError } from "../../../model/errors.ts";
 import type { FileWarning } from "../../../model/file-warnings.ts";
 import type { DownloadJob, MediaInfo } from "../../engine.ts";
 import type { SourceFetcher } from "../sources/fetch-sources.ts";
@@ -118,6 +119,7 @@ async function mergeStreams(
   mayCopy: boolean,
 ): Promise<Assembled> {
   const { folder, audioOnly, withTimeLimit, additions, audioChoice, signal } = options;
+  requireOneOffset(plan);
   await using opened = new AsyncDisposableStack();
   const files: SavedStream[] = [];
   // In the order of the plan, of which a fallback is opened last.
@@ -162,6 +164,22 @@ async function mergeStreams(
   const written = await remux({ ...commonOf(options), ...single, additions: moved });
   warnings.push(...lostSamples(stream, written.tracks));
   return { path: resultPath(options), written, warnings, joined, originS };
+}
+
+/** Players do not notice that sound is so much apart from pictures, seconds. */
+const mostOffsetApartS = 0.02;
+
+/**
+ * Checks that the times of files that are put together as they are count from the same (`presentationTimeOffset`, ISO/IEC 23009-1 §5.3.9.2).
+ *
+ * @throws ServiceError `format_unavailable`
+ */
+function requireOneOffset({ sources }: Plan): void {
+  const offsets = sources.flatMap((source) => (source.kind === "file" ? [] : (source.list.segments[0]?.offsetS ?? [])));
+  const apartS = Math.max(...offsets) - Math.min(...offsets);
+  if (offsets.length === 0 || apartS <= mostOffsetApartS) return;
+  const rule = `their presentationTimeOffset moves one by ${apartS.toFixed(3)} s against another, which is done in MP4 only`;
+  throw new ServiceError("format_unavailable", `streams with times of their own cannot be joined: ${rule}`);
 }
 
 /** Whether media of WebM can be copied before it is known what is added to them. */
