@@ -1,7 +1,7 @@
 import { readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../src/model/errors.ts";
-import { box, fullBox, u32, u64 } from "../../src/remux/mp4/boxes.ts";
+import { ascii, box, fullBox, u32, u64 } from "../../src/remux/mp4/boxes.ts";
 import { createMp4Demuxer } from "../../src/remux/mp4/read/demuxer.ts";
 import { isCompleteMp4 } from "../../src/remux/mp4/read/file-boxes.ts";
 import { Mp4Writer } from "../../src/remux/mp4/write/writer.ts";
@@ -168,6 +168,21 @@ describe("hostile MP4", () => {
     it("are refused if they stay so large", () => {
       expect(() => read(0)).toThrow(expect.objectContaining({ code: "upstream_invalid" }));
     });
+  });
+
+  it("has lost media if a segment has data that no fragment describes, not if it has no data", () => {
+    const drops = (segment: Uint8Array) => {
+      const dropped: string[] = [];
+      const onDrop = (kind: string) => void dropped.push(kind);
+      const { sink } = createRecorder();
+      const demuxer = createMp4Demuxer({ sink, timelines: new Timelines(), kinds: ["video", "audio"], onDrop });
+      for (const each of [index, intact, segment]) demuxer.read(each, start);
+      return dropped;
+    };
+    const type = box("styp", ascii("msdh"), u32(0), ascii("msdh"));
+    expect(drops(type)).toEqual([]);
+    expect(drops(Buffer.concat([type, box("mdat", Buffer.alloc(100))]))).toEqual(["video", "audio"]);
+    expect(drops(Buffer.concat([type, box("wxyz", Buffer.alloc(100))]))).toEqual(["video", "audio"]);
   });
 
   it("does not descend into boxes that it does not know", () => {

@@ -57,7 +57,8 @@ class Mp4Demuxer implements Required<Demuxer> {
     const budget = createBudget(segment.length);
     const boxes = [...boxesIn(segment)];
     const hasData = boxes.some(({ type }) => type === "mdat");
-    if (!boxes.some(isIndex)) for (const { formats } of this.#tracks ?? []) this.#onDrop(formats[0]!.kind);
+    if (!boxes.some(isIndex) && !boxes.every(isWithoutMedia))
+      for (const { formats } of this.#tracks ?? []) this.#onDrop(formats[0]!.kind);
     for (const found of boxes) {
       if (found.type === "moov") {
         if (hasData) checkSampleTables(numbersIn(segment));
@@ -152,6 +153,9 @@ class Mp4Demuxer implements Required<Demuxer> {
 
 /** How much of a growing file is waited for at once: less at its start, so that the first media come early. */
 const spanAt = (position: number): number => Math.min(1 << 20, Math.max(8 << 10, position / 8));
+
+/** What FFmpeg writes as a last segment may have only the first (ISO/IEC 14496-12 §8.16): all media are in those before. */
+const isWithoutMedia = ({ type }: Box): boolean => ["styp", "sidx", "free"].includes(type);
 
 const isIndex = ({ type }: Box): boolean => type === "moov" || type === "moof";
 
