@@ -65,16 +65,16 @@ export async function mergeFiles(options: MergeOptions) {
     if (!isComplete) options.copy?.discard();
     await using file = await open(target, isComplete ? "r+" : "w");
     const audioTracks = chosen.filter((track) => track.isAudioTrack()).length;
-    const hasSeveral = !isMp4Wanted && audioTracks > 1;
+    /** Of what is written if the elements cannot be copied; `null`: an MP4. */
+    const docType = isWebm ? "webm" : !isMp4Wanted && audioTracks > 1 ? "matroska" : null;
     const stated = statedLabels(audioTracks, files);
     const labels = isMp4Wanted ? [] : stated;
     const copy = { isWebm, fd: file.fd, additions, labels, signal };
     const isCopied = isComplete || (!isMp4Wanted && (await copyElements(sources, chosen, copy)));
-    const isMatroska = isWebm || hasSeveral;
-    if (!isCopied && isMatroska) {
-      const docType = isWebm ? "webm" : "matroska";
+    const isMp4 = !isCopied && docType === null;
+    if (!isCopied && docType !== null) {
       await writeMatroska(files, chosen, file, { target, additions, docType, labels, signal });
-    } else if (!isCopied) {
+    } else if (isMp4) {
       const format = new mediabunny.Mp4OutputFormat({ fastStart: "fragmented" });
       await write(files, chosen, new mediabunny.Output({ format, target: createFileTarget(file) }), signal);
     }
@@ -83,11 +83,11 @@ export async function mergeFiles(options: MergeOptions) {
       await checkMerged(files, chosen, options.target),
       await checkLeft(files, chosen),
       checkPadding(details),
-      isCopied || isMatroska ? [] : checkAlpha(sources),
+      isMp4 ? checkAlpha(sources) : [],
     ];
     const warnings = [...unread, ...checks.flat()];
     const tracks = chosen.map(({ type }) => ({ kind: type as TrackKind }));
-    return { isMp4: !isMatroska && !isCopied, originS, details, tracks, warnings };
+    return { isMp4, originS, details, tracks, warnings };
   } catch (error) {
     options.signal.throwIfAborted();
     const cause = diskError("write the file", error);
