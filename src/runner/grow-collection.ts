@@ -56,7 +56,7 @@ export async function growCollection(
   const choice = chooseEntries(task.options.entries, growth?.slice?.urls);
   let page = found;
   for (let collection = { ...task, info }; growth?.slice !== undefined; page = undefined) {
-    page ??= await readSlice(collection, growth.slice.next, deps, run);
+    page ??= await readSlice(run, growth.slice.next, deps);
     const step = planStep(collection, growth.slice, page, choice, deps);
     const { task: grown, isWhole } = await taskLease.grow(step);
     if (!isWhole) throw new GrowthPaused();
@@ -65,13 +65,9 @@ export async function growCollection(
   }
 }
 
-async function readSlice(
-  { url, owner }: Task,
-  next: string | undefined,
-  deps: GrowCollectionDeps,
-  run: TaskRun,
-): Promise<PageInfo> {
+async function readSlice(run: TaskRun, next: string | undefined, deps: GrowCollectionDeps): Promise<PageInfo> {
   const { signal } = run.controller;
+  const { url, owner } = run.claim.task;
   signal.throwIfAborted();
   const read = () => deps.resolver.resolve(new URL(url), { signal, owner, entriesCursor: next });
   const page: unknown = await readInTurn(read, run, deps);
