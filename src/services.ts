@@ -77,10 +77,13 @@ export async function openServices(
 type Parts = Awaited<ReturnType<typeof openParts>>;
 
 /** Opens what the app, the runner and the webhooks use. */
-async function openParts(config: Config, logger: Logger, opened: AsyncDisposableStack) {
-  openDataFolder(config.files.folder);
-  const files = openDiskFiles(config.files);
-  const { url, ...storeSettings } = config.store;
+async function openParts(
+  { files: { folder }, store: { url, ...storeSettings }, client, resolver }: Config,
+  logger: Logger,
+  opened: AsyncDisposableStack,
+) {
+  openDataFolder(folder);
+  const files = openDiskFiles({ folder });
   const ownStore = await openStore(url, { ...storeSettings, logger });
   opened.defer(() => ownStore.close());
   const metrics = createMetrics({ store: ownStore, files });
@@ -88,7 +91,7 @@ async function openParts(config: Config, logger: Logger, opened: AsyncDisposable
   const pauses = new HostPauses();
   await sharePauses(store, pauses, logger, opened);
   opened.defer(pauses.subscribe(logLongPauses(logger)));
-  const resolving = await openResolving(config, { ...metrics, logger, pauses }, opened);
+  const resolving = await openResolving({ client, resolver }, { ...metrics, logger, pauses }, opened);
   return { files, store, metrics, logger, pauses, ...resolving };
 }
 
@@ -126,16 +129,16 @@ interface ResolvingDeps extends Partial<Pick<Metrics, "onBlocked" | "onResolved"
 }
 
 async function openResolving(
-  config: Config,
+  settings: Pick<Config, "client" | "resolver">,
   { logger, pauses, onBlocked, onResolved }: ResolvingDeps,
   opened: AsyncDisposableStack,
 ) {
   const lookup = createSharedLookup();
-  const client = createHttpClient({ ...config.client, lookup, readBytes: 16 * 1024, pauses, onBlocked });
+  const client = createHttpClient({ ...settings.client, lookup, readBytes: 16 * 1024, pauses, onBlocked });
   opened.defer(() => client.close());
   const reader = openReader();
   opened.defer(() => reader.close());
-  const { name, ytDlp, hostDelayMs, ...resolverSettings } = config.resolver;
+  const { name, ytDlp, hostDelayMs, ...resolverSettings } = settings.resolver;
   const ownResolver = await openResolver(name, {
     ...resolverSettings,
     client,
