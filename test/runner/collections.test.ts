@@ -1,20 +1,16 @@
 import { describe, expect, test } from "vitest";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { ServiceError } from "../../src/model/errors.ts";
-import type { Task } from "../../src/model/task.ts";
 import { accessKeyOf, newSecret } from "../../src/keys/secrets.ts";
-import { createRunnerHarness, type RunnerHarness, type RunnerHarnessOptions } from "./harness.ts";
+import { createRunnerHarness, type RunnerHarnessOptions } from "./harness.ts";
 import type { Resolver } from "../../src/resolvers/resolver.ts";
 import { pageOf } from "./resolver.ts";
 import { createPlaylist, entriesUpTo, entryUrl, playlistUrl } from "./playlists.ts";
+import { membersOf } from "../contracts/task-store/collections.ts";
 
 function harnessFor(count: number, options: RunnerHarnessOptions = {}, sliceSize = 2) {
   const playlist = createPlaylist(entriesUpTo(count), { sliceSize });
   return { ...playlist, ...createRunnerHarness({ resolver: playlist.resolver, ...options }) };
-}
-
-async function membersOf({ store }: Pick<RunnerHarness, "store">, parent: string): Promise<Task[]> {
-  return (await store.list({ limit: 200, parent })).tasks;
 }
 
 describe("a task for the entries of a playlist", () => {

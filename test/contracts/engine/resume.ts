@@ -3,7 +3,8 @@ import type { ServerResponse } from "node:http";
 import { describe, expect, it } from "vitest";
 import { layFiles, mediaPlaylist } from "../../media/hls.ts";
 import { readMedium, readRendition } from "../../media/rendition.ts";
-import { hls, merge, resource, type Resources } from "../../media/resources.ts";
+import { hls, merge, resource } from "../../media/resources.ts";
+import { openStream } from "./faults.ts";
 import { type OpenEngine, openEntry, type EngineHarness } from "./harness.ts";
 import { startTicks } from "../ticks.ts";
 
@@ -92,14 +93,6 @@ export function describeResume(open: OpenEngine): void {
       expect((await harness.download()).sha256).toBe(hashOf(other.body));
     });
   });
-}
-
-function openStream(open: OpenEngine): Promise<EngineHarness> {
-  return openEntry(open, streamResources(), "index.m3u8");
-}
-
-function streamResources(): Resources {
-  return merge(stream.resources, new Map([["index.m3u8", hls(mediaPlaylist(stream.lines))]]));
 }
 
 /** Aborts a download that has fetched everything but `path`, which gets no response. */

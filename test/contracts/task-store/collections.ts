@@ -382,6 +382,6 @@ export async function fill(
   return (await store.grow(task.id, { lease, members, isReusing, growth: null })).task;
 }
 
-export async function membersOf({ store }: StoreHarness, parent: string): Promise<Task[]> {
+export async function membersOf({ store }: Pick<StoreHarness, "store">, parent: string): Promise<Task[]> {
   return (await store.list({ limit: 200, parent })).tasks;
 }

@@ -1,18 +1,15 @@
 import { readFile } from "node:fs/promises";
 import { expect, it } from "vitest";
+import { membersOf } from "../../contracts/task-store/collections.ts";
 import { pageInfo } from "../../page-info.ts";
 import type { OpenTab } from "../browser.ts";
 import { playlistPage } from "./found-pages.ts";
-import { openApp, type PageApp } from "./open-app.ts";
+import { openApp } from "./open-app.ts";
 import { addCollection, addEnded, endWithFilm, unreachable } from "./stored-tasks.ts";
 
 const address = "https://video.example.com/watch/42";
 const part = (n: number) => `https://video.example.com/watch/part-${n}`;
 const titles = ["Part 1", "Part 2", "Part 3"];
-
-async function membersOf({ store }: PageApp, parent: string) {
-  return (await store.list({ limit: 200, parent })).tasks;
-}
 
 export function collections(openTab: OpenTab): void {
   it("lets somebody choose 5 of 300 videos of a list, which is read further when asked for", async () => {
