@@ -33,13 +33,6 @@ import { createWebhooks } from "./webhooks/webhooks.ts";
 /** Connections of `METRICS_PORT`, in addition to those of the service. */
 const maxMetricsConnections = 64;
 
-/** What a process does besides serving requests. */
-interface BackgroundWork {
-  start(): void;
-  /** Resolves once nothing is being done any more; safe to call twice. */
-  stop(): Promise<void>;
-}
-
 /**
  * Opens what the role needs and puts it on `opened`, which closes it in reverse order: first the app,
  * which lets requests in flight finish, then the background work, then what both use.
@@ -55,7 +48,8 @@ export async function openServices(
   const parts = await openParts(config, logger, opened);
   const { metrics } = parts;
   const library = await openLibraryOf(config, parts, opened);
-  const background: BackgroundWork[] = library === undefined ? [] : [library];
+  /** What the process does besides serving requests. */
+  const background: Pick<Library, "start" | "stop">[] = library === undefined ? [] : [library];
   if (config.role !== "api") {
     background.push(openWebhooks(config.webhook, parts, opened), openRunner(config, { ...parts, library }, opened));
   }
