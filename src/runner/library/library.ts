@@ -1,5 +1,6 @@
 import { logOutages } from "../../async/outages.ts";
 import { Shares } from "../../async/shares.ts";
+import { createDurably } from "../../files/disk.ts";
 import { withDiskError } from "../../files/disk-error.ts";
 import { messageOf } from "../../model/errors.ts";
 import type { LibraryFile, Task } from "../../model/task.ts";
@@ -9,6 +10,7 @@ import { Filler, type FillerOptions } from "./filler.ts";
 import { openFolder } from "./folders.ts";
 import { createLibraryJobs, findPendingMembers, isPending, type LibraryJobs } from "./jobs.ts";
 import { readMemory } from "./library-root.ts";
+import { assertLinkable } from "./place-file.ts";
 import { sleep, untilAborted } from "../../async/deadline.ts";
 
 /** The folder in which the files of tasks are put under names for people. */
@@ -43,12 +45,13 @@ const busyMs = 1_000;
 /**
  * Opens the library.
  *
- * @throws Error if this process is to fill it, and there is no such folder that was used before
+ * @throws Error if this process is to fill it, and there is no such folder that was used before, or it is to be used for the first
+ * time and cannot have hard links to the files of DATA_DIR that it is to have
  */
 export async function openLibrary(options: LibraryOptions): Promise<Library> {
   const { store, logger, folder, jobsFolder, retryMs = 60_000 } = options;
   const jobs = createLibraryJobs(jobsFolder);
-  if (options.isFiller && (await readMemory(folder, jobsFolder)) === undefined) await assertFolder(folder);
+  if (options.isFiller && (await readMemory(folder, jobsFolder)) === undefined) await assertUsable(options);
   const stopping = new AbortController();
   const { signal } = stopping;
   const turns = new Shares(1, "firm");
@@ -114,13 +117,16 @@ async function planRemoval(task: Task, jobs: LibraryJobs, store: Pick<TaskStore,
   return { files, isPlacing: planned?.kind === "place" && placed.length === 0 };
 }
 
-async function assertFolder(folder: string): Promise<void> {
+async function assertUsable({ folder, jobsFolder, isLink }: LibraryOptions): Promise<void> {
   try {
     await using _ = await openFolder(folder, folder, true);
   } catch (cause) {
     const reason = messageOf(cause);
     throw new Error(`LIBRARY_DIR must be a folder that exists, got ${folder}: ${reason}`, { cause });
   }
+  if (!isLink) return;
+  await createDurably(jobsFolder);
+  await assertLinkable(jobsFolder, folder);
 }
 
 interface RemovalsOptions {

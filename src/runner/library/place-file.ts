@@ -1,5 +1,6 @@
+import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
-import { copyFile, type FileHandle, link, lstat, open, rename, rm, statfs } from "node:fs/promises";
+import { copyFile, type FileHandle, link, lstat, open, rename, rm, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isUnsupported, unlessMissing } from "../../files/disk-error.ts";
 import type { OpenResult } from "../../files/files.ts";
@@ -54,6 +55,24 @@ export async function placeFile(
   await folder.sync();
   const { size, mtimeMs } = await lstat(path);
   return { size, modifiedMs: Math.floor(mtimeMs) };
+}
+
+/**
+ * Checks that a file in one folder can have a second name in the other. What else may fail shows when a file is put there.
+ *
+ * @throws ServiceError `unavailable` if they are on two file systems
+ */
+export async function assertLinkable(from: string, to: string): Promise<void> {
+  const name = `.unreel-link-${randomUUID()}`;
+  const [source, path] = [join(from, name), join(to, name)];
+  try {
+    await writeFile(source, "", { flag: "wx", mode: 0o600 });
+    await linkResult(source, path);
+  } catch (error) {
+    if (error instanceof ServiceError) throw error;
+  } finally {
+    await Promise.allSettled([source, path].map((each) => rm(each, { force: true })));
+  }
 }
 
 async function linkResult(from: string, path: string): Promise<void> {

@@ -16,7 +16,7 @@ import { createTestLog } from "../../log.ts";
 import { pageInfo } from "../../page-info.ts";
 
 /** Thousands of files are flushed at once there. */
-const memoryDisk = "/dev/shm";
+export const memoryDisk = "/dev/shm";
 
 /** Titles that are hard to name files by; some are one name on some file systems. */
 export const oddTitles: readonly string[] = [

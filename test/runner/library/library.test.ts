@@ -12,12 +12,14 @@ import {
   truncateSync,
   writeFileSync,
 } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { ServiceError } from "../../../src/model/errors.ts";
 import { parseTemplate } from "../../../src/runner/library/template.ts";
 import { createMemoryStore } from "../../../src/stores/sqlite/sqlite-store.ts";
-import { codesOf, createLibraryHarness } from "./harness.ts";
+import { makeFolder } from "../../folder.ts";
+import { codesOf, createLibraryHarness, memoryDisk } from "./harness.ts";
 
 const known = { uploader: "Ann", uploaded_at: "2026-01-02", title: "A film", video_id: "a1" };
 const name = "Ann/2026-01-02 A film [a1]";
@@ -85,6 +87,20 @@ describe("a library", () => {
     const result = await files.open(id);
     expect(statSync(join(dir, `${name}.mp4`)).ino).toBe((await result?.handle.stat())?.ino);
     await result?.handle.close();
+  });
+
+  const hasTwoDisks = existsSync(memoryDisk) && statSync(memoryDisk).dev !== statSync(tmpdir()).dev;
+
+  it.skipIf(!hasTwoDisks)("is refused at first if it is to have hard links to files of another disk", async () => {
+    const { open, dir } = createLibraryHarness();
+    const other = makeFolder();
+    await expect(open({ folder: other, isLink: true })).rejects.toThrow(
+      "LIBRARY_LINK=hard needs LIBRARY_DIR and DATA_DIR on one file system",
+    );
+    expect(readdirSync(other)).toEqual([]);
+    await open({ folder: other });
+    await open({ isLink: true });
+    expect(readdirSync(dir)).toEqual([]);
   });
 
   it("gets nothing of a task that fails", async () => {
