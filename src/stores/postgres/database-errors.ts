@@ -46,8 +46,14 @@ export function isLockNotAvailable(error: unknown): boolean {
 /** Returns the message, without any setting of the connection. */
 export function reasonOf(error: Error): string {
   // If a host has several addresses, each has its own error and the message is empty.
-  return error instanceof AggregateError ? String(Reflect.get(error, "code")) : error.message;
+  if (error instanceof AggregateError) return String(Reflect.get(error, "code"));
+  return lostConnection.test(error.message)
+    ? `the connection to the database was lost (${error.message})`
+    : error.message;
 }
+
+/** The driver's words for it. */
+const lostConnection = /^(Connection terminated|Client (was closed|has encountered a connection error))/i;
 
 /**
  * SQLSTATE classes: connection (08), authorization (28), catalog name (3D), transaction rollback (40),

@@ -1,7 +1,7 @@
 import { createServer } from "node:net";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { connectionConfig, createDatabase } from "../../../src/stores/postgres/database.ts";
-import { isConnectionLost } from "../../../src/stores/postgres/database-errors.ts";
+import { isConnectionLost, toStoreError } from "../../../src/stores/postgres/database-errors.ts";
 import { listen } from "../../net/listen.ts";
 
 test("a connection that the server ends as soon as it is ready only fails its transaction", async () => {
@@ -53,4 +53,12 @@ const readyForQuery = message("Z", Buffer.from("I"));
 const fatal = message(
   "E",
   Buffer.from("SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"),
+);
+
+test.each(["Connection terminated unexpectedly", "Client has encountered a connection error and is not queryable"])(
+  "that a connection was lost is said in plain words, not only in the driver's: %s",
+  (reason) => {
+    const expected = `the task store failed: the connection to the database was lost (${reason})`;
+    expect(toStoreError(new Error(reason))).toMatchObject({ code: "unavailable", message: expected });
+  },
 );
