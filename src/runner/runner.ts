@@ -58,21 +58,20 @@ export function createRunner(options: RunnerOptions): Runner {
     onFreeSlot: () => claims.wake(),
   });
   const claims = createClaimLoop({ ...runs, signal: stopping.signal });
-  let finish = async () => {};
-  let isStarted = false;
+  /** Ends what `start` has started; undefined: nothing was. */
+  let finish: (() => Promise<void>) | undefined;
   let stopped: Promise<void> | undefined;
 
   async function halt(): Promise<void> {
     stopping.abort();
     await claims.onIdle();
-    await finish();
+    await finish?.();
     await mutex.onIdle();
   }
 
   return {
     start() {
-      if (isStarted || stopped !== undefined) return;
-      isStarted = true;
+      if (finish !== undefined || stopped !== undefined) return;
       const unsubscribe = store.events.subscribe((event) => {
         follow(event, claims, runs, cleanup);
         if (!mayResume(event)) partials.forget({ id: event.taskId, owner: event.owner });
