@@ -95,6 +95,13 @@ describe("cues of HLS segments are put where their media are", () => {
   it("by media time if they are MP4", () => {
     expect(starts([{ cues: [cue(101, 102)], map: null, place: place(0), isMp4: true }], 100)).toEqual([1]);
   });
+
+  it("from the start if they are MP4 whose media times put none of them into their segments", () => {
+    const parts = [0, 10].map((fromS) => {
+      return { cues: [cue(fromS + 1, fromS + 2)], map: null, place: place(fromS), isMp4: true };
+    });
+    expect(starts(parts, 100)).toEqual([1, 11]);
+  });
 });
 
 describe("other cues", () => {

@@ -42,14 +42,17 @@ const wrapS = 2 ** 33 / ticksPerSecond;
 
 /** Returns the cues on the timeline of the file; those of several segments are joined. The cues that it gets may get other times. */
 export function placeCues(parts: readonly TextPart[], media: MediaPosition): readonly Cue[] {
-  const segments = parts.filter(({ place, isMp4 }) => place?.offsetS === null && isMp4 !== true);
-  const groups = [segments.filter(({ map }) => map !== null), segments.filter(({ map }) => map === null)];
+  const segments = parts.filter(({ place }) => place?.offsetS === null);
+  const groups = [segments.filter(hasTimes), segments.filter((part) => !hasTimes(part))];
   const fromStart = new Set(groups.filter((group) => countsFromStart(group, media)).flat());
   const shifts = parts.map((part) => (fromStart.has(part) ? 0 : shiftOf(part, media)));
   for (const [i, { cues }] of parts.entries()) move(cues, shifts[i]!);
   const joined = parts.length === 1 ? parts[0]!.cues : joinCues(parts.map(({ cues }) => cues));
   return media.cut === undefined ? joined : cutTimes(joined, media.cut.kept, moveCue);
 }
+
+/** Whether it states which media time its cues have: by a timestamp map, or as MP4 does. */
+const hasTimes = ({ map, isMp4 }: TextPart): boolean => map !== null || isMp4 === true;
 
 function move(cues: readonly Cue[], byS: number): void {
   if (byS === 0) return;
@@ -98,13 +101,13 @@ const toleranceS = 2;
 
 /**
  * Whether the times of segments count from the start of the list, as many packagers write them, rather than being media times (RFC 8216
- * §3.5): by which of both puts more cues into their segments. A timestamp map is ignored only if it puts none there, and all are there without it.
+ * §3.5): by which of both puts more cues into their segments. What states media times is ignored only if they put none there, and all are there without them.
  */
 function countsFromStart(parts: readonly TextPart[], media: MediaPosition): boolean {
   const fromStart = countWithin(parts, () => 0);
   const stated = countWithin(parts, (part) => shiftOf(part, media));
   const total = parts.reduce((sum, { cues }) => sum + cues.length, 0);
-  return parts.some(({ map }) => map !== null) ? stated === 0 && fromStart === total : fromStart >= stated;
+  return parts.some(hasTimes) ? stated === 0 && fromStart === total : fromStart >= stated;
 }
 
 function countWithin(parts: readonly TextPart[], shift: (part: TextPart) => number): number {
