@@ -185,6 +185,7 @@ export function describeSubtitles(open: OpenEngine): void {
     ["missing.vtt", "status 404"],
     ["page.vtt", "neither WebVTT nor TTML"],
     ["empty.vtt", "they have no text"],
+    ["late.vtt", "their times are all before or after those of the media"],
     ["many.vtt", "more than 200000 cues"],
     ["live.m3u8", "live stream"],
     ["damaged.m3u8", 'the box "trex" ends in the middle of a field'],
@@ -192,6 +193,7 @@ export function describeSubtitles(open: OpenEngine): void {
     await using harness = await openFixture(open, "HLS in fMP4 with both tracks in one");
     const { resources } = harness.site;
     resources.set("page.vtt", resource("text/html", Buffer.from("<!DOCTYPE html><p>no")));
+    resources.set("late.vtt", resource("text/vtt", Buffer.from("WEBVTT\n\n01:00:01.000 --> 01:00:02.000\nx\n")));
     resources.set("empty.vtt", resource("text/vtt", Buffer.from("WEBVTT\n")));
     resources.set(
       "many.vtt",

@@ -7,7 +7,7 @@ import type { HttpClient } from "../../../net/client.ts";
 import { fetchImage } from "../../../net/fetch-image.ts";
 import { createPageHeaders } from "../../../net/http/site-headers.ts";
 import type { FileWarning } from "../../../model/file-warnings.ts";
-import { boundCues, type Cover, noAdditions, type TextTrack, withCues } from "../../../remux/additions.ts";
+import { boundCues, type Cover, type Cue, noAdditions, type TextTrack, withCues } from "../../../remux/additions.ts";
 import { isShowable } from "../../../remux/cover-size.ts";
 import { writeSubRip, writeWebVtt } from "../../../subtitles/write.ts";
 import type { DownloadJob, MadeFile, OtherFile } from "../../engine.ts";
@@ -83,10 +83,15 @@ export function fetchAdditions(
       const picture = await cover.get();
       const { warnings } = await texts.get();
       const others = picture === null ? [] : [await writeCover(picture, folder)];
+      const unshown: FileWarning[] = [];
       for (const [index, track] of (await subtitles(position)).entries()) {
-        others.push(...(await writeSubtitleFiles(track, durationS, join(folder, `subtitles-${index}`))));
+        const { cues } = track;
+        const shown = boundCues(cues, durationS);
+        const isUnshown = cues.length > 0 && shown.length === 0;
+        if (isUnshown) unshown.push(missingWarning(track, "their times are all before or after those of the media"));
+        else others.push(...(await writeSubtitleFiles(track, shown, join(folder, `subtitles-${index}`))));
       }
-      return { others, warnings: [...warnings, ...own.warnings()] };
+      return { others, warnings: [...warnings, ...own.warnings(), ...unshown] };
     },
   };
 }
@@ -180,14 +185,13 @@ async function writeCover({ mimeType, data }: Cover, folder: string): Promise<Ot
 
 /** Writes a track as WebVTT and as SubRip. */
 async function writeSubtitleFiles(
-  { cues, language, role, automatic }: TextTrack,
-  durationS: number,
+  { language, role, automatic }: TextTrack,
+  cues: readonly Cue[],
   path: string,
 ): Promise<OtherFile[]> {
-  const bounded = boundCues(cues, durationS);
   const kinds = [
-    { ext: "vtt", mime_type: "text/vtt", texts: writeWebVtt(bounded) },
-    { ext: "srt", mime_type: "application/x-subrip", texts: writeSubRip(bounded) },
+    { ext: "vtt", mime_type: "text/vtt", texts: writeWebVtt(cues) },
+    { ext: "srt", mime_type: "application/x-subrip", texts: writeSubRip(cues) },
   ];
   const files: OtherFile[] = [];
   for (const { ext, mime_type, texts } of kinds) {
