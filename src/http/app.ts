@@ -28,6 +28,7 @@ import { RequestTurns } from "./access/request-turns.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { fileRoutes } from "./routes/file.ts";
 import { healthRoutes } from "./routes/health.ts";
+import { createRecordPlaces } from "./responses/record-places.ts";
 import { infoRoutes } from "./routes/info.ts";
 import { adminMetricsRoutes, type MetricsSource, openMetricsRoutes } from "./routes/metrics.ts";
 import { sessionRoutes } from "./routes/session.ts";
@@ -79,6 +80,9 @@ export interface AppSettings {
 
 export type App = FastifyInstance;
 
+/** Tasks in memory at a time as responses: a record may have 256 kB. */
+const maxRecords = 64;
+
 /**
  * The service without its process: routes, schemas, limits. Ready for `inject` or `listen` when the
  * promise resolves. `close` lets requests in flight finish for `finishMs`, then ends them.
@@ -114,8 +118,12 @@ export async function buildApp(parts: AppParts, settings: AppSettings): Promise<
     await app.register(taskRoutes, { store, client, resolver, defaultOptions, access, waits });
     await app.register(batchRoutes, { store, client, resolver, defaultOptions });
     const inTurn = shareChanges();
-    await app.register(singleTaskRoutes, { store, files, library, waits, inTurn });
-    await app.register(taskActionRoutes, { store, inTurn });
+    const records = createRecordPlaces(maxRecords);
+    await app.register(singleTaskRoutes, { store, files, library, waits, records, inTurn });
+    await app.register(taskActionRoutes, {
+      store,
+      inTurn: (request, reply, change) => records.wait(request, reply).then(() => inTurn(request, reply, change)),
+    });
     const streams = createFileStreams(parts.observer?.onFileBytes);
     const sendFile = createFileSender(files, streams);
     const sendStream = createStreamSender({ store, files, streams, sendFile });

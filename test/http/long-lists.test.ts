@@ -12,7 +12,8 @@ import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { formatOf } from "../formats.ts";
 import { pageInfo } from "../page-info.ts";
 import { addKey } from "./keys.ts";
-import { pageUrl, postBatch } from "./requests.ts";
+import { withApp } from "./failing-app.ts";
+import { getInfo, pageUrl, postBatch, postTask } from "./requests.ts";
 import { listenApp, openApp } from "./open-app.ts";
 
 /** Opens the service with 12 tasks whose records have about 110 kB each. */
@@ -163,6 +164,64 @@ test("a long record that many have waited for is written for one of them in a tu
     written = 0;
   } while ((await Promise.race([answered, setImmediate("waiting")])) === "waiting");
   expect(Math.max(...perTurn)).toBeLessThan(5);
+});
+
+/** Asks 300 times with `ask`; returns the most records that were in memory at a time, `begun` to be answered and not yet answered. */
+async function mostInMemory(ask: () => Promise<unknown>, begun: () => number): Promise<number> {
+  let answered = 0;
+  let most = 0;
+  const before = begun();
+  const note = () => {
+    most = Math.max(most, begun() - before - answered);
+    answered += 1;
+  };
+  await Promise.all(Array.from({ length: 300 }, () => ask().then(note)));
+  return most;
+}
+
+test("of a long record that a client asks for hundreds of times, 64 are in memory at a time", async () => {
+  const store = createMemoryStore();
+  const { app, ids } = await openLong({ store });
+  const reads = vi.spyOn(store, "get");
+  const headers = { "accept-encoding": "gzip" };
+  const begun = () => reads.mock.calls.length;
+  expect(await mostInMemory(() => app.inject({ url: `/tasks/${ids[0]}`, headers }), begun)).toBeLessThan(80);
+});
+
+test("of an earlier task with a long record that a client posts again hundreds of times, 64 are in memory at a time", async () => {
+  const store = createMemoryStore();
+  const { app } = await openLong({ store });
+  const reuse = vi.spyOn(store, "reuse");
+  const body = { url: pageUrl, options: { if_exists: "reuse" } };
+  const begun = () => reuse.mock.calls.length;
+  expect(await mostInMemory(() => postTask(app, body, { "accept-encoding": "gzip" }), begun)).toBeLessThan(80);
+});
+
+test("of long information about a page that a client asks for hundreds of times, 16 are in memory at a time", async () => {
+  const formats = Array.from({ length: 440 }, (_, n) => formatOf(`f${n}`));
+  let written = 0;
+  const info = Object.defineProperty(pageInfo({ formats }), "title", {
+    enumerable: true,
+    get: () => {
+      written += 1;
+      return "Otters";
+    },
+  });
+  await withApp({ page: async () => info, infoCacheTtlS: 3_600 }, async (app) => {
+    const ask = () => getInfo(app, pageUrl, { "accept-encoding": "gzip" });
+    expect((await ask()).body.length).toBeGreaterThan(1_000);
+    expect(await mostInMemory(ask, () => written)).toBeLessThan(30);
+  });
+});
+
+test("a request that waits for its task has no place among the records that are in memory", async () => {
+  const { app, ids } = await openLong();
+  const headers = { prefer: "wait=60" };
+  const waiting = Array.from({ length: 100 }, () => app.inject({ url: `/tasks/${ids[0]}`, headers }));
+  expect((await app.inject(`/tasks/${ids[1]}`)).statusCode).toBe(200);
+  await app.inject({ method: "POST", url: `/tasks/${ids[0]}/cancel` });
+  const states = (await Promise.all(waiting)).map((response) => response.json().state as string);
+  expect(new Set(states)).toEqual(new Set(["canceled"]));
 });
 
 /** Stops the time after which lists that nobody reads are cut off, for the rest of the test. */

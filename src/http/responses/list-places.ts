@@ -15,24 +15,24 @@ export interface ListPlace {
 }
 
 /**
- * Creates places for lists that are in memory until their clients have read them, shared by owners. Further ones wait. While they do, the
- * responses of which a piece has waited for its client for 5 s are cut off.
+ * Creates places for lists that are in memory until their clients have read them, shared by owners. Further ones wait. While they do, those
+ * responses of the same owner of which a piece has waited for its client for 5 s are cut off.
  */
 export function createListPlaces(total: number) {
   const places = new Shares(total);
-  /** Since when lists have waited for their clients; in the order of these times. */
-  const unread = new Map<FastifyReply["raw"], number>();
+  /** Whose lists have waited for their clients, and since when; in the order of these times. */
+  const unread = new Map<FastifyReply["raw"], { owner: string; sinceMs: number }>();
 
-  function cutOffUnread(): void {
-    for (const [response, sinceMs] of unread) {
+  function cutOffUnread(waiting: string): void {
+    for (const [response, { owner, sinceMs }] of unread) {
       if (performance.now() - sinceMs < patienceMs) return;
-      response.destroy();
+      if (owner === waiting) response.destroy();
     }
   }
 
   async function untilFree(owner: string, signal: AbortSignal): Promise<() => void> {
-    const timer = setInterval(cutOffUnread, checkMs);
-    cutOffUnread();
+    const timer = setInterval(cutOffUnread, checkMs, owner);
+    cutOffUnread(owner);
     try {
       return await places.wait(owner, signal);
     } finally {
@@ -45,7 +45,9 @@ export function createListPlaces(total: number) {
     async wait({ sharer }: Pick<FastifyRequest, "sharer">, reply: Pick<FastifyReply, "raw">): Promise<ListPlace> {
       const { raw } = reply;
       const release = places.take(sharer) ?? (await untilFree(sharer, untilClosed(reply)));
+      let hasLeft = false;
       const leave = () => {
+        hasLeft = true;
         unread.delete(raw);
         release();
       };
@@ -53,7 +55,7 @@ export function createListPlaces(total: number) {
       return {
         setUnread(isUnread) {
           unread.delete(raw);
-          if (isUnread && !raw.destroyed) unread.set(raw, performance.now());
+          if (isUnread && !hasLeft) unread.set(raw, { owner: sharer, sinceMs: performance.now() });
         },
         release: leave,
       };

@@ -58,6 +58,7 @@ export function createTaskWaits(app: FastifyInstance, { store, library }: TaskWa
      * any more. Sets `Preference-Applied` if it has waited.
      *
      * @param read Returns the task as it is now, if the caller may see it.
+     * @param onWait Default: none. Called when it begins to wait; those who have waited for one task share its record.
      * @throws ServiceError of `read` and the store
      */
     async wait(
@@ -65,6 +66,7 @@ export function createTaskWaits(app: FastifyInstance, { store, library }: TaskWa
       { prefer }: Static<typeof PreferHeaders>,
       reply: FastifyReply,
       read: () => Promise<Task | undefined>,
+      onWait?: () => void,
     ): Promise<Task | undefined> {
       const seconds = parseWait(prefer);
       if (seconds === null) return read();
@@ -72,8 +74,9 @@ export function createTaskWaits(app: FastifyInstance, { store, library }: TaskWa
       // Before it is read, so that no end is missed.
       const { end, stop } = waiters.start(id, seconds, reply);
       try {
-        const task = await read();
-        if (task === undefined || (hasEnded(task.state) && !(await isPending(task)))) return task;
+        const found = await readUnlessActive(read, isPending);
+        if (found !== "active") return found;
+        onWait?.();
         await end;
         return await readEnded(id);
       } finally {
@@ -81,6 +84,16 @@ export function createTaskWaits(app: FastifyInstance, { store, library }: TaskWa
       }
     },
   };
+}
+
+/** Apart from `wait`, in which the record would stay in memory meanwhile. */
+async function readUnlessActive(
+  read: () => Promise<Task | undefined>,
+  isPending: (task: Task) => Promise<boolean>,
+): Promise<Task | "active" | undefined> {
+  const task = await read();
+  if (task === undefined) return undefined;
+  return hasEnded(task.state) && !(await isPending(task)) ? task : "active";
 }
 
 /** Creates a function that says whether files are still to be put into the library; if it is of members, those who wait are woken afterwards. */

@@ -5,6 +5,7 @@ import type { Resolver } from "../../resolvers/resolver.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { PageUrl, parsePageUrl, refuseCutUrl } from "./page-url.ts";
 import { problems } from "../responses/problem.ts";
+import { createRecordPlaces } from "../responses/record-places.ts";
 import { createTurns, longJson, untilClosed } from "../responses/turns.ts";
 
 export const InfoQuerySchema = Type.Object({
@@ -37,6 +38,9 @@ export const infoErrors = [
   "unavailable",
 ] as const;
 
+/** Long responses in memory at a time: one may have 1 MB. */
+const maxLong = 16;
+
 interface InfoRoutesOptions {
   infoCache: InfoCache;
   resolver: Resolver;
@@ -45,6 +49,7 @@ interface InfoRoutesOptions {
 export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (app, { infoCache, resolver }) => {
   app.addHook("onRequest", requireAcceptJson);
   const turns = createTurns();
+  const places = createRecordPlaces(maxLong);
 
   const schema = {
     operationId: "getInfo",
@@ -77,8 +82,11 @@ export const infoRoutes: FastifyPluginAsyncTypebox<InfoRoutesOptions> = async (a
       maxAgeS,
     });
     reply.header("age", ageS);
-    // Fastify writes it as JSON in this turn of the event loop.
-    if (length > longJson) await turns.wait(request, untilClosed(reply));
+    if (length > longJson) {
+      await places.wait(request, reply);
+      // Fastify writes it as JSON in this turn of the event loop.
+      await turns.wait(request, untilClosed(reply));
+    }
     return info;
   });
 };

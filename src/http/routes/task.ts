@@ -16,6 +16,7 @@ import { assertVisible, requireTask } from "../access/ownership.ts";
 import type { ChangeInTurn } from "../access/request-limits.ts";
 import { PreferHeaders, type TaskWaits } from "../responses/prefer-wait.ts";
 import { problems } from "../responses/problem.ts";
+import type { RecordPlaces } from "../responses/record-places.ts";
 import { createTurns, longJson, untilClosed } from "../responses/turns.ts";
 
 /** A reference to the schema `Task` among the OpenAPI document's components. */
@@ -76,23 +77,27 @@ const deleteSchema = {
   },
 };
 
-export const singleTaskRoutes: FastifyPluginAsyncTypebox<SingleTaskRoutesOptions & { waits: TaskWaits }> = async (
-  app,
-  { store, files, library, waits, inTurn },
-) => {
+export const singleTaskRoutes: FastifyPluginAsyncTypebox<
+  SingleTaskRoutesOptions & { waits: TaskWaits; records: RecordPlaces }
+> = async (app, { store, files, library, waits, records, inTurn }) => {
   app.addHook("onRequest", requireAcceptJson);
   const turns = createTurns();
 
   app.get("/tasks/:id", { schema: getSchema }, async (request, reply) => {
     const { id } = request.params;
     const untilTurn = () => turns.wait(request, untilClosed(reply));
+    const place = await records.wait(request, reply);
     if (turns.isTaken()) await untilTurn();
-    const task = await waits.wait(id, request.headers, reply, () => requireTask(store, request));
+    const task = await waits.wait(id, request.headers, reply, () => requireTask(store, request), place.release);
     if (task === undefined) throw taskNotFoundError(id);
     // Many may have waited for the task.
-    if (request.headers.prefer !== undefined && turns.isTaken()) await untilTurn();
+    if (request.headers.prefer !== undefined) {
+      await place.retake();
+      if (turns.isTaken()) await untilTurn();
+    }
     const text = JSON.stringify(task);
     if (text.length > longJson) await untilTurn();
+    else place.release();
     const etag = etagOf(text);
     assertIfMatch(request.headers["if-match"], etag);
     const match = findMatch(request.headers["if-none-match"], etag);

@@ -25,6 +25,7 @@ import type { ListQuery } from "../../stores/store.ts";
 import { PreferHeaders, type TaskWaits } from "../responses/prefer-wait.ts";
 import { bodyErrors, problems } from "../responses/problem.ts";
 import { createListPlaces } from "../responses/list-places.ts";
+import { createRecordPlaces } from "../responses/record-places.ts";
 import { sendList } from "../responses/send-list.ts";
 import { createTurns, untilClosed } from "../responses/turns.ts";
 import { TaskRef } from "./task.ts";
@@ -95,6 +96,9 @@ const createSchema = {
 /** Lists in memory at a time: a long one takes megabytes until its client has read it. */
 const maxLists = 32;
 
+/** Responses to a POST in memory at a time whose task may be an earlier one, with a long record. */
+const maxEarlier = 64;
+
 /** `/tasks/` relative to itself, as the service cannot know below which path a proxy has it. */
 const ownPath = "../tasks/";
 
@@ -109,6 +113,7 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
   const lists = createKeyedMutex();
   const turns = createTurns();
   const places = createListPlaces(maxLists);
+  const earlier = createRecordPlaces(maxEarlier);
   app.addHook("onRequest", requireAcceptJson);
   readJsonBodies(app);
 
@@ -145,19 +150,21 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
     return reply;
   });
 
-  app.post("/tasks/", { schema: createSchema }, (request, reply) => {
+  app.post("/tasks/", { schema: createSchema }, async (request, reply) => {
     const options = readOptions(request.body.options, deps.defaultOptions);
     const idempotencyKey = readIdempotencyKey(request);
     const wanted = { options, owner: request.caller?.name, trace: request.headers, idempotencyKey };
-    return createTask(parsePageUrl(request.body.url, "body"), wanted, deps).then((made) => {
-      const { task: created } = made;
-      const { id } = created;
-      reply.code(statusOfNew(made)).header("location", `${ownPath}${id}`);
-      if (request.headers.prefer === undefined) return created;
-      const ended = waits.wait(id, request.headers, reply, () => store.get(id));
-      // The task is made, but what becomes of it is not for a key that was removed.
-      return Promise.race([ended, access.untilRemoved(reply.raw)]).then((task) => task ?? created);
-    });
+    const mayBeEarlier = options.if_exists !== undefined || idempotencyKey !== undefined;
+    const place = mayBeEarlier ? await earlier.wait(request, reply) : undefined;
+    const made = await createTask(parsePageUrl(request.body.url, "body"), wanted, deps);
+    const { task: created } = made;
+    const { id, info } = created;
+    if (info === null) place?.release();
+    reply.code(statusOfNew(made)).header("location", `${ownPath}${id}`);
+    if (request.headers.prefer === undefined) return created;
+    const ended = waits.wait(id, request.headers, reply, () => store.get(id));
+    // The task is made, but what becomes of it is not for a key that was removed.
+    return (await Promise.race([ended, access.untilRemoved(reply.raw)])) ?? created;
   });
 };
 
