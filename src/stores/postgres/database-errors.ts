@@ -43,10 +43,13 @@ export function isLockNotAvailable(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === "55P03";
 }
 
-/** Returns the message, without any setting of the connection. */
+/** Returns the message, without any setting of the connection: clients read it, with or without a key. */
 export function reasonOf(error: Error): string {
+  const { code, syscall } = error as NodeJS.ErrnoException;
   // If a host has several addresses, each has its own error and the message is empty.
-  if (error instanceof AggregateError) return String(Reflect.get(error, "code"));
+  if (error instanceof AggregateError) return String(code);
+  // The message of a system error names the host.
+  if (syscall !== undefined) return `${syscall} ${code}`;
   return lostConnection.test(error.message)
     ? `the connection to the database was lost (${error.message})`
     : error.message;

@@ -2,7 +2,7 @@ import { createServer } from "node:net";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { connectionConfig, createDatabase } from "../../../src/stores/postgres/database.ts";
 import { isConnectionLost, toStoreError } from "../../../src/stores/postgres/database-errors.ts";
-import { listen } from "../../net/listen.ts";
+import { closedPort, listen } from "../../net/listen.ts";
 
 test("a connection that the server ends as soon as it is ready only fails its transaction", async () => {
   const uncaught: unknown[] = [];
@@ -62,3 +62,12 @@ test.each(["Connection terminated unexpectedly", "Client has encountered a conne
     expect(toStoreError(new Error(reason))).toMatchObject({ code: "unavailable", message: expected });
   },
 );
+
+test("why the database cannot be reached is said without its address", async () => {
+  const url = `postgres://u:secret@127.0.0.1:${await closedPort()}/name`;
+  const database = createDatabase(connectionConfig(url), () => {});
+  onTestFinished(database.close);
+  const failure = await database.transaction((sql) => sql.query("SELECT 1")).catch((error: unknown) => error);
+  const expected = { code: "unavailable", message: "the task store failed: connect ECONNREFUSED" };
+  expect(toStoreError(failure)).toMatchObject(expected);
+});
