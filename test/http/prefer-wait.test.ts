@@ -1,13 +1,14 @@
 import { renameSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { App } from "../../src/http/app.ts";
 import { parseWait } from "../../src/http/responses/prefer-wait.ts";
 import { createMemoryStore } from "../../src/stores/sqlite/sqlite-store.ts";
 import { newTask } from "../../src/feed/task-changes.ts";
 import { createTaskEvents } from "../../src/feed/task-events.ts";
 import type { TaskStore } from "../../src/stores/store.ts";
+import { samplePageInfo } from "../contracts/task-store/page-info.ts";
 import { createLibraryHarness } from "../runner/library/harness.ts";
 import { buildApp } from "./app.ts";
 import { pageUrl, postTask } from "./requests.ts";
@@ -54,6 +55,18 @@ describe("Prefer: wait", () => {
     const { headers, statusCode, json } = await response;
     expect([statusCode, json().state]).toEqual([200, "canceled"]);
     expect(headers["preference-applied"]).toBe("wait=30");
+  });
+
+  it("lets as many clients as like wait for an earlier task that is known to have a page", async () => {
+    const { id } = await add();
+    await store.update(id, { info: samplePageInfo() });
+    const reused = vi.spyOn(store, "reuse");
+    const body = { url: pageUrl, options: { if_exists: "reuse" } };
+    const responses = Array.from({ length: 100 }, () => postTask(app, body, { prefer: "wait=60" }));
+    await vi.waitFor(() => expect(reused).toHaveBeenCalledTimes(responses.length));
+    await store.update(id, { state: "canceled" });
+    const ended = (await Promise.all(responses)).map((response) => response.json());
+    expect(new Set(ended.map((task) => `${task.id} ${task.state}`))).toEqual(new Set([`${id} canceled`]));
   });
 
   it("lets POST respond once the task has ended, also when it is sent again", async () => {

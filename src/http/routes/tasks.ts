@@ -27,7 +27,7 @@ import { bodyErrors, problems } from "../responses/problem.ts";
 import { createListPlaces } from "../responses/list-places.ts";
 import { createRecordPlaces } from "../responses/record-places.ts";
 import { sendList } from "../responses/send-list.ts";
-import { createTurns, untilClosed } from "../responses/turns.ts";
+import { createTurns, longJson, untilClosed } from "../responses/turns.ts";
 import { TaskRef } from "./task.ts";
 
 const TaskList = Type.Object(
@@ -158,13 +158,15 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
     const place = mayBeEarlier ? await earlier.wait(request, reply) : undefined;
     const made = await createTask(parsePageUrl(request.body.url, "body"), wanted, deps);
     const { task: created } = made;
-    const { id, info } = created;
-    if (info === null) place?.release();
+    const { id } = created;
+    if (made.isNew || JSON.stringify(created).length <= longJson) place?.release();
     reply.code(statusOfNew(made)).header("location", `${ownPath}${id}`);
     if (request.headers.prefer === undefined) return created;
     const ended = waits.wait(id, request.headers, reply, () => store.get(id));
     // The task is made, but what becomes of it is not for a key that was removed.
-    return (await Promise.race([ended, access.untilRemoved(reply.raw)])) ?? created;
+    const task = await Promise.race([ended, access.untilRemoved(reply.raw)]);
+    await place?.retake();
+    return task ?? created;
   });
 };
 
