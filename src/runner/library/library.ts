@@ -1,6 +1,5 @@
 import { logOutages } from "../../async/outages.ts";
 import { Shares } from "../../async/shares.ts";
-import { createDurably } from "../../files/disk.ts";
 import { withDiskError } from "../../files/disk-error.ts";
 import { messageOf } from "../../model/errors.ts";
 import type { LibraryFile, Task } from "../../model/task.ts";
@@ -124,9 +123,7 @@ async function assertUsable({ folder, jobsFolder, isLink }: LibraryOptions): Pro
     const reason = messageOf(cause);
     throw new Error(`LIBRARY_DIR must be a folder that exists, got ${folder}: ${reason}`, { cause });
   }
-  if (!isLink) return;
-  await createDurably(jobsFolder);
-  await assertLinkable(jobsFolder, folder);
+  if (isLink) await assertLinkable(jobsFolder, folder);
 }
 
 interface RemovalsOptions {

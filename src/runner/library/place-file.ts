@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
 import { copyFile, type FileHandle, link, lstat, open, rename, rm, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { createDurably } from "../../files/disk.ts";
 import { isUnsupported, unlessMissing } from "../../files/disk-error.ts";
 import type { OpenResult } from "../../files/files.ts";
 import { noFollow } from "../../files/no-follow.ts";
@@ -58,18 +59,20 @@ export async function placeFile(
 }
 
 /**
- * Checks that a file in one folder can have a second name in the other. What else may fail shows when a file is put there.
+ * Checks that a file in one folder, which is created if there is none, can have a second name in the other. What else may fail shows when a
+ * file is put there.
  *
- * @throws ServiceError `unavailable` if they are on two file systems
+ * @throws Error that names both if they are on two file systems or in two mounts
  */
 export async function assertLinkable(from: string, to: string): Promise<void> {
   const name = `.unreel-link-${randomUUID()}`;
   const [source, path] = [join(from, name), join(to, name)];
   try {
+    await createDurably(from);
     await writeFile(source, "", { flag: "wx", mode: 0o600 });
     await linkResult(source, path);
-  } catch (error) {
-    if (error instanceof ServiceError) throw error;
+  } catch (cause) {
+    if (cause instanceof ServiceError) throw new Error(`${cause.message}; got ${from} and ${to}`, { cause });
   } finally {
     await Promise.allSettled([source, path].map((each) => rm(each, { force: true })));
   }
@@ -80,7 +83,9 @@ async function linkResult(from: string, path: string): Promise<void> {
     await link(from, path);
   } catch (error) {
     if (systemErrorCode(error) !== "EXDEV") throw error;
-    const rule = "LIBRARY_LINK=hard needs LIBRARY_DIR and DATA_DIR on one file system";
+    // Linux refuses it between two mounts of one file system, too.
+    const rule =
+      "LIBRARY_LINK=hard needs LIBRARY_DIR and DATA_DIR on one file system and, as in a container, in one mount of it";
     throw new ServiceError("unavailable", rule, { cause: error });
   }
 }
