@@ -63,7 +63,7 @@ describe("Prefer: wait", () => {
     const reused = vi.spyOn(store, "reuse");
     const body = { url: pageUrl, options: { if_exists: "reuse" } };
     const responses = Array.from({ length: 100 }, () => postTask(app, body, { prefer: "wait=60" }));
-    await vi.waitFor(() => expect(reused).toHaveBeenCalledTimes(responses.length));
+    await vi.waitFor(() => expect(reused).toHaveBeenCalledTimes(responses.length), { timeout: 60_000 });
     await store.update(id, { state: "canceled" });
     const ended = (await Promise.all(responses)).map((response) => response.json());
     expect(new Set(ended.map((task) => `${task.id} ${task.state}`))).toEqual(new Set([`${id} canceled`]));

@@ -123,12 +123,9 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
     if (parent !== undefined) await requireTask(store, { params: { id: parent }, caller: request.caller });
     const before = cursor === undefined ? undefined : parseCursor(cursor);
     const untilTurn = () => turns.wait(request, untilClosed(reply));
-    const sendPage = async () => {
+    const sendPage = async (): Promise<void> => {
       // The client may have left while earlier lists of its key were sent.
-      if (reply.raw.destroyed) {
-        reply.hijack();
-        return;
-      }
+      if (reply.raw.destroyed) return void reply.hijack();
       const place = await places.wait(request, reply);
       const startMs = performance.now();
       if (turns.isTaken()) await untilTurn();
