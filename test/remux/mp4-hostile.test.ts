@@ -170,19 +170,21 @@ describe("hostile MP4", () => {
     });
   });
 
-  it("has lost media if a segment has data that no fragment describes, not if it has no data", () => {
-    const drops = (segment: Uint8Array) => {
+  it("has lost media if a segment has data that no fragment describes, or none and is not the last one", () => {
+    const drops = (...segments: readonly Uint8Array[]) => {
       const dropped: string[] = [];
       const onDrop = (kind: string) => void dropped.push(kind);
       const { sink } = createRecorder();
       const demuxer = createMp4Demuxer({ sink, timelines: new Timelines(), kinds: ["video", "audio"], onDrop });
-      for (const each of [index, intact, segment]) demuxer.read(each, start);
+      for (const each of [index, ...segments]) demuxer.read(each, start);
       return dropped;
     };
     const type = box("styp", ascii("msdh"), u32(0), ascii("msdh"));
-    expect(drops(type)).toEqual([]);
-    expect(drops(Buffer.concat([type, box("mdat", Buffer.alloc(100))]))).toEqual(["video", "audio"]);
-    expect(drops(Buffer.concat([type, box("wxyz", Buffer.alloc(100))]))).toEqual(["video", "audio"]);
+    expect(drops(intact, type, type)).toEqual([]);
+    expect(drops(type, intact, type)).toEqual(["video", "audio"]);
+    expect(drops(intact, type, intact)).toEqual(["video", "audio"]);
+    expect(drops(intact, Buffer.concat([type, box("mdat", Buffer.alloc(100))]))).toEqual(["video", "audio"]);
+    expect(drops(intact, Buffer.concat([type, box("wxyz", Buffer.alloc(100))]))).toEqual(["video", "audio"]);
   });
 
   it("does not descend into boxes that it does not know", () => {

@@ -15,7 +15,7 @@ import {
 } from "../../samples.ts";
 import { checkSampleTables } from "./check-tables.ts";
 import { readIndex, readIndexAt } from "./movie-index.ts";
-import { completeFileBoxes, fileBoxes, isCompleteMp4, readRange } from "./file-boxes.ts";
+import { completeFileBoxes, createLostCounter, fileBoxes, isCompleteMp4, isIndex, readRange } from "./file-boxes.ts";
 import { pairFragments, readFragment, readFragmentRuns } from "./fragment.ts";
 import { createBudget, fillPause, type IndexedSample, maxFileSamples } from "./indexed-sample.ts";
 import { requireUsualRates } from "./headers.ts";
@@ -40,6 +40,7 @@ class Mp4Demuxer implements Required<Demuxer> {
   readonly #output: ReturnType<typeof createSampleOutput>;
   readonly #repair = createFragmentRepair();
   readonly #video: ReturnType<typeof createVideoTimes> | undefined;
+  readonly #countLost = createLostCounter();
   #tracks: InitTrack[] | undefined;
   #nextDts = new Map<InitTrack, number>();
 
@@ -57,8 +58,8 @@ class Mp4Demuxer implements Required<Demuxer> {
     const budget = createBudget(segment.length);
     const boxes = [...boxesIn(segment)];
     const hasData = boxes.some(({ type }) => type === "mdat");
-    if (!boxes.some(isIndex) && !boxes.every(isWithoutMedia))
-      for (const { formats } of this.#tracks ?? []) this.#onDrop(formats[0]!.kind);
+    const lost = this.#countLost(boxes);
+    for (const { formats } of this.#tracks ?? []) for (let i = 0; i < lost; i++) this.#onDrop(formats[0]!.kind);
     for (const found of boxes) {
       if (found.type === "moov") {
         if (hasData) checkSampleTables(numbersIn(segment));
@@ -153,11 +154,6 @@ class Mp4Demuxer implements Required<Demuxer> {
 
 /** How much of a growing file is waited for at once: less at its start, so that the first media come early. */
 const spanAt = (position: number): number => Math.min(1 << 20, Math.max(8 << 10, position / 8));
-
-/** What FFmpeg writes as a last segment may have only the first (ISO/IEC 14496-12 §8.16): all media are in those before. */
-const isWithoutMedia = ({ type }: Box): boolean => ["styp", "sidx", "free"].includes(type);
-
-const isIndex = ({ type }: Box): boolean => type === "moov" || type === "moof";
 
 function boxesOf({ fd, size }: ReadFile, path: string): Box[] {
   const boxes = [...(isCompleteMp4(path) ? completeFileBoxes : fileBoxes)(fd, size)];

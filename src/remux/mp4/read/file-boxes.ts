@@ -164,3 +164,24 @@ export function readSegmentIndex(bytes: Uint8Array, { body }: Pick<Box, "body">,
 }
 
 const entryBytes = 12;
+
+/** Whether a box says where media are. */
+export const isIndex = ({ type }: Box): boolean => type === "moov" || type === "moof";
+
+/** (ISO/IEC 14496-12 §8.16) */
+const isWithoutMedia = ({ type }: Box): boolean => ["styp", "sidx", "free"].includes(type);
+
+/**
+ * Returns a function that is given the boxes of each segment of a stream, in order, and returns how many have turned out to be without their media.
+ * Those with neither media nor an index are only if media follow: what FFmpeg writes as a last segment may have none, as all are in those before.
+ */
+export function createLostCounter(): (boxes: readonly Box[]) => number {
+  let empty = 0;
+  return (boxes) => {
+    const isLost = !boxes.some(isIndex);
+    const mayBeLast = isLost && boxes.every(isWithoutMedia);
+    const lost = mayBeLast ? 0 : empty + Number(isLost);
+    empty = mayBeLast ? empty + 1 : 0;
+    return lost;
+  };
+}
