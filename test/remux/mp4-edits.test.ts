@@ -434,11 +434,13 @@ describe("a cut", () => {
 
 describe("the data reference of a track", () => {
   /** Has the track's reference lead to this place, or state its flags only. */
-  function refer(flags: number, place: string): void {
+  function refer(flags: number, place: string, after = ""): void {
     const bytes = readFileSync(path);
     const changed = (parent: Box): Uint8Array => {
       const own = ["moov", "trak", "mdia", "minf", "dinf"].includes(parent.type);
-      if (parent.type === "dref") return fullBox("dref", 0, 0, u32(1), fullBox("url ", 0, flags, ascii(place)));
+      if (parent.type === "dref") {
+        return fullBox("dref", 0, 0, u32(1), fullBox("url ", 0, flags, ascii(place)), ascii(after));
+      }
       return own
         ? box(parent.type, ...childrenOf(bytes, parent).map(changed))
         : bytes.subarray(parent.start, parent.end);
@@ -464,9 +466,12 @@ describe("the data reference of a track", () => {
     ["says that they are in it, whatever else it says", 1, "other.mov\0"],
     ["says nothing", 0, ""],
     ["leads to an empty place", 0, "\0"],
-  ])("is taken for the file itself if it %s", (_what, flags, place) => {
+    ["leads to an empty place with bytes to spare", 0, "\0\0\0\0"],
+    ["is followed by bytes that are no reference", 1, "", "\0\0\0\0"],
+    ["is followed by a reference that is cut off", 1, "", "\0\0\0\x20url "],
+  ])("is taken for the file itself if it %s", (_what, flags, place, after = "") => {
     write([videoFormat]);
-    refer(flags, place);
+    refer(flags, place, after);
     expect(formatsIn(path)).toHaveLength(1);
   });
 });

@@ -203,27 +203,6 @@ export function requireUsualRates(tracks: readonly { rate: number | null }[]): v
   throw new ServiceError("format_unavailable", `the MP4 has a track with media of another speed: ${rule}`);
 }
 
-const isSelfContained = 1;
-
-/**
- * Checks that the samples of a track are in the file that lists them, not in one that its index leads to (`dref`, §8.7.2). One that says neither that they are, nor where else, is taken for it.
- *
- * @throws ServiceError `format_unavailable`
- */
-export function requireOwnMedia(bytes: Uint8Array, minf: Box, sampleEntries: readonly Uint8Array[]): void {
-  const dref = findChild(bytes, minf, "dinf", "dref");
-  if (dref === undefined) return;
-  const references = [...boxesIn(bytes, dref.body + 8, dref.end)];
-  for (const entry of sampleEntries) {
-    const reference = references[entry[14]! * 256 + entry[15]! - 1];
-    if (reference === undefined || reference.end - reference.body <= 5) continue;
-    const { flags } = openFullBox(bytes, reference);
-    if ((flags & isSelfContained) !== 0) continue;
-    const rule = `its samples are in another file, to which its data reference ("${reference.type}") leads; only those in the same file are read`;
-    throw new ServiceError("format_unavailable", `the MP4 has a track whose media are not in it: ${rule}`);
-  }
-}
-
 /** Samples that are presented, and those before and after them. */
 type Gapless = readonly [before: number, after: number, presented: number];
 

@@ -16,8 +16,8 @@ import {
   readMovieHeader,
   readRank,
   readTrackHeader,
-  requireOwnMedia,
 } from "./headers.ts";
+import { requireOwnMedia } from "./movie-index.ts";
 import { numbersIn } from "./number-source.ts";
 import { type GroupDescriptions, readGroupDescriptions } from "../sample-groups.ts";
 import { isUnity, multiplyMatrices } from "../matrix.ts";

@@ -1,7 +1,8 @@
 import { inflateSync } from "node:zlib";
-import { ServiceError } from "../../../model/errors.ts";
+import { isServiceError, ServiceError } from "../../../model/errors.ts";
 import type { ReadFile } from "../../open-file.ts";
-import { type Box, boxesIn, damagedError, firstBox, getChild, typeAt } from "../boxes.ts";
+import { openFullBox } from "../box-reader.ts";
+import { type Box, boxesIn, damagedError, findChild, firstBox, getChild, typeAt } from "../boxes.ts";
 import { checkSampleTables } from "./check-tables.ts";
 import { completeFileBoxes, readRange } from "./file-boxes.ts";
 import { numbersIn } from "./number-source.ts";
@@ -54,3 +55,39 @@ function inflate(bytes: Uint8Array, maxBytes: number): Buffer {
     throw new ServiceError("upstream_invalid", `the MP4 cannot be read: ${rule}`, { cause });
   }
 }
+
+const isSelfContained = 1;
+
+/**
+ * Checks that the samples of a track are in the file that lists them, not in one that its index leads to (`dref`, §8.7.2). One that says neither that they are, nor where else, is taken for it.
+ *
+ * @throws ServiceError `format_unavailable`
+ */
+export function requireOwnMedia(bytes: Uint8Array, minf: Box, sampleEntries: readonly Uint8Array[]): void {
+  const dref = findChild(bytes, minf, "dinf", "dref");
+  if (dref === undefined) return;
+  const references = referencesIn(bytes, dref);
+  for (const entry of sampleEntries) {
+    const reference = references[entry[14]! * 256 + entry[15]! - 1];
+    if (reference === undefined || isBlank(bytes, reference)) continue;
+    const { flags } = openFullBox(bytes, reference);
+    if ((flags & isSelfContained) !== 0) continue;
+    const rule = `its samples are in another file, to which its data reference ("${reference.type}") leads; only those in the same file are read`;
+    throw new ServiceError("format_unavailable", `the MP4 has a track whose media are not in it: ${rule}`);
+  }
+}
+
+/** Returns those that can be read: nothing else is needed of the others, so that they are no damage. */
+function referencesIn(bytes: Uint8Array, dref: Box): Box[] {
+  const references: Box[] = [];
+  try {
+    for (const reference of boxesIn(bytes, dref.body + 8, dref.end)) references.push(reference);
+  } catch (error) {
+    if (!isServiceError(error, "upstream_invalid")) throw error;
+  }
+  return references;
+}
+
+/** Whether a reference says nothing after its version and flags. */
+const isBlank = (bytes: Uint8Array, { body, end }: Box): boolean =>
+  bytes.subarray(body + 4, end).every((byte) => byte === 0);
