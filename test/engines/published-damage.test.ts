@@ -88,7 +88,7 @@ describe("packets of an Ogg file that is kept as published are missing if pages 
     streamInfo.writeUIntBE(48_000 << 4, 14, 3);
     const head = Buffer.concat([Buffer.from("\x7fFLAC\x01\0\0\x01fLaC", "latin1"), streamInfo]);
     const comments = Buffer.concat([Buffer.from([0x84, 0, 0, 8]), Buffer.alloc(8)]);
-    const warnings = (left: number | null) => {
+    const warnings = (left: number | null, lastSamples = 0) => {
       const bytes = write((writer) => {
         writer.add(head, 0n, true);
         writer.add(comments, 0n, true);
@@ -96,12 +96,26 @@ describe("packets of an Ogg file that is kept as published are missing if pages 
           const frame = Buffer.concat([Buffer.from([0xff, 0xf8, 0xc9, 0x08, i]), Buffer.alloc(300, 0x55)]);
           if (Math.floor(i / 10) !== left) writer.add(frame, BigInt((i + 1) * blockSize), i % 10 === 9);
         }
+        const last = Buffer.from([
+          0xff,
+          0xf8,
+          0x79,
+          0x08,
+          60,
+          (lastSamples - 1) >> 8,
+          lastSamples - 1,
+          ...Buffer.alloc(300),
+        ]);
+        if (lastSamples > 0) writer.add(last, BigInt(61 * blockSize));
         writer.finish();
       });
       return fileWarnings("sound.ogg", "audio/ogg", [bytes]);
     };
     expect(await warnings(null)).toEqual([]);
     expect(await warnings(3)).toEqual(missing);
+    // The last block is shorter, and its page counts it as whole.
+    expect(await warnings(null, 100)).toEqual([]);
+    expect(await warnings(5, 100)).toEqual(missing);
   });
 });
 

@@ -15,9 +15,10 @@ interface OggStream {
   /** The first bytes of the packet that continues, in parts, and its length. */
   head: Buffer[];
   bytes: number;
-  /** Samples of packets since the last page with a granule position, and how many the longest packet had. */
+  /** Samples of packets since the last page with a granule position, and how many the longest packet and the latest one had. */
   samples: number;
   longest: number;
+  latest: number;
   /** That position; `null`: none after the first audio yet. */
   granule: number | null;
 }
@@ -42,9 +43,10 @@ export function countPacketGaps(file: FileWindow): number {
     if (stream === undefined) continue;
     if (!readPackets(file, page, stream)) streams.delete(page.serial);
     if (page.granule === null || stream.longest === 0) continue;
-    const { granule, samples, longest } = stream;
-    // The end of the last packets may be left out.
-    if (granule !== null && page.granule - granule - samples >= longest / 2) gaps += 1;
+    const { granule, samples, longest, latest } = stream;
+    // The end of the last packets may be left out; GStreamer counts the last one of FLAC as if it was as long as the others.
+    const extra = page.isLast ? longest - latest : 0;
+    if (granule !== null && page.granule - granule - samples - extra >= longest / 2) gaps += 1;
     Object.assign(stream, { granule: page.granule, samples: 0 });
     pages += 1;
   }
@@ -52,7 +54,7 @@ export function countPacketGaps(file: FileWindow): number {
 }
 
 function createStream(): OggStream {
-  return { headers: [], samplesIn: null, head: [], bytes: 0, samples: 0, longest: 0, granule: null };
+  return { headers: [], samplesIn: null, head: [], bytes: 0, samples: 0, longest: 0, latest: 0, granule: null };
 }
 
 /** Returns whether it may be a stream of these codecs. */
@@ -84,6 +86,7 @@ function readPacket(head: Buffer, stream: OggStream): boolean {
   }
   const samples = stream.samplesIn(head);
   stream.samples += samples;
+  stream.latest = samples;
   stream.longest = Math.max(stream.longest, samples);
   return true;
 }
