@@ -1,4 +1,4 @@
-import { createListPlaces, type ListPlace } from "./list-places.ts";
+import { createResponsePlaces, type ResponsePlace } from "./response-places.ts";
 
 /** The place of a response that is one record. */
 export interface RecordPlace {
@@ -8,7 +8,7 @@ export interface RecordPlace {
   retake(): Promise<void>;
 }
 
-type Waiting = Parameters<ReturnType<typeof createListPlaces>["wait"]>;
+type Waiting = Parameters<ReturnType<typeof createResponsePlaces>["wait"]>;
 
 /** Places for responses that are one record each. */
 export interface RecordPlaces {
@@ -17,15 +17,15 @@ export interface RecordPlaces {
 }
 
 /**
- * Creates places for records, by the rules of those for lists: until its client has it, each has its record, JSON and perhaps compressed
+ * Creates places for responses that are one record each: until its client has it, each has its record, JSON and perhaps compressed
  * JSON in memory. A client may ask for one on thousands of connections, and they wait for each other to be compressed.
  */
 export function createRecordPlaces(total: number): RecordPlaces {
-  const places = createListPlaces(total);
+  const places = createResponsePlaces(total);
   return {
     async wait(...waiting) {
       const [, { raw }] = waiting;
-      let place: ListPlace | undefined = await places.wait(...waiting);
+      let place: ResponsePlace | undefined = await places.wait(...waiting);
       // The whole response has been written by then.
       raw.once("prefinish", () => place?.setUnread(true));
       return {

@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
 import type { FastifyReply } from "fastify";
-import type { ListPlace } from "./list-places.ts";
+import type { ResponsePlace } from "./response-places.ts";
 
 /** What is written in one turn of the event loop, characters; more only if it is a single item. */
 const maxAtOnceLength = 64 * 1024;
@@ -15,7 +15,7 @@ interface JsonList<T> {
   /** Resolves when the response may go on: as `wait` of `Turns`. */
   untilTurn: () => Promise<void>;
   /** Given back at once if the list is short. */
-  place: ListPlace;
+  place: ResponsePlace;
 }
 
 /**

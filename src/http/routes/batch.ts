@@ -6,7 +6,7 @@ import { inputError, isServiceError, ServiceError, statusOf } from "../../model/
 import type { Reused } from "../../stores/store-types.ts";
 import { requireAcceptJson } from "../responses/accept.ts";
 import { bodyErrors, type Problem, problemOf, problems } from "../responses/problem.ts";
-import { createListPlaces } from "../responses/list-places.ts";
+import { createResponsePlaces } from "../responses/response-places.ts";
 import { sendList } from "../responses/send-list.ts";
 import { createTurns, onClosed, untilClosed } from "../responses/turns.ts";
 import { readJsonBodies } from "../server/json.ts";
@@ -88,7 +88,7 @@ export const batchRoutes: FastifyPluginAsyncTypebox<NewTaskDeps> = async (app, d
   /** One batch is stored at a time: many at once would hold up the tasks of others in the store. */
   const stores = new Shares(1, "firm");
   const turns = createTurns();
-  const batches = createListPlaces(maxBatches);
+  const batches = createResponsePlaces(maxBatches);
 
   app.post("/tasks/batch", { schema, bodyLimit: maxBodyBytes }, async (request, reply) => {
     const { urls } = request.body;

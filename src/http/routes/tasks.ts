@@ -24,7 +24,7 @@ import { parsePageUrl } from "./page-url.ts";
 import type { ListQuery } from "../../stores/store.ts";
 import { PreferHeaders, type TaskWaits } from "../responses/prefer-wait.ts";
 import { bodyErrors, problems } from "../responses/problem.ts";
-import { createListPlaces } from "../responses/list-places.ts";
+import { createResponsePlaces } from "../responses/response-places.ts";
 import { createRecordPlaces } from "../responses/record-places.ts";
 import { sendList } from "../responses/send-list.ts";
 import { createTurns, longJson, untilClosed } from "../responses/turns.ts";
@@ -112,7 +112,7 @@ export const taskRoutes: FastifyPluginAsyncTypebox<TaskRoutesOptions> = async (a
   /** By key: its lists are sent one at a time, with pauses after long ones, which would take the processor from all others. */
   const lists = createKeyedMutex();
   const turns = createTurns();
-  const places = createListPlaces(maxLists);
+  const places = createResponsePlaces(maxLists);
   const earlier = createRecordPlaces(maxEarlier);
   app.addHook("onRequest", requireAcceptJson);
   readJsonBodies(app);
