@@ -121,11 +121,27 @@ describe.concurrent("live DASH is recorded whole by the clock of its site", () =
 
 describe.concurrent("live DASH", () => {
   it("is read once for what all of its tracks begin with", async () => {
-    await using harness = await openLive({ windowS: 3 });
-    await expectWhole(harness);
-    const paths = harness.site.asked.map(({ path }) => path);
-    const first = paths.findIndex((path) => path.endsWith(".m4s"));
-    expect(paths.slice(0, first)).toEqual(["live.mpd"]);
+    await using harness = await openLive({});
+    // Segments of a minute: the MPD is to be read again after one at the earliest, however slow the machine is.
+    const sets = ["v", "a"].map((kind) => {
+      const media = 'initialization="$RepresentationID$/init.m4s" media="$RepresentationID$/$Number$.m4s"';
+      const codecs = kind === "v" ? "avc1.64000c" : "mp4a.40.2";
+      const type = kind === "v" ? "video/mp4" : "audio/mp4";
+      return `<AdaptationSet mimeType="${type}"><SegmentTemplate ${media} duration="60"/><Representation id="${kind}1" codecs="${codecs}"/></AdaptationSet>`;
+    });
+    const started = new Date(Date.now() - 150_000).toISOString();
+    const head = `type="dynamic" minimumUpdatePeriod="PT60S" availabilityStartTime="${started}"`;
+    harness.site.answer("live.mpd", (response) => {
+      response.end(`<MPD ${head}><Period start="PT0S">${sets.join("")}</Period></MPD>`);
+    });
+    for (const path of ["v1/1.m4s", "a1/1.m4s"]) harness.site.answer(path, (_response, serve) => serve());
+    const controller = new AbortController();
+    const ended = harness.download({}, controller.signal);
+    ended.catch(() => {});
+    await harness.site.until(() => ["v1/1.m4s", "a1/1.m4s"].every((path) => countOf(harness, path) > 0));
+    controller.abort("over");
+    await expect(ended).rejects.toBe("over");
+    expect(countOf(harness, "live.mpd")).toBe(1);
   });
 
   it("is read again where its MPD says", async () => {
